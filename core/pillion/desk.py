@@ -1,0 +1,155 @@
+"""What handles and tasks ask of the store, on behalf of one `Jobs`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from pillion.errors import EnqueueUnknown, ResultTimeout, StoreAway, StoreContended
+from pillion.job import Job
+from pillion.model import FINAL, JobRow, NewJob
+from pillion.policy.retention import Retention
+from pillion.process import Process
+from pillion.store.base import Hint, Link
+
+if TYPE_CHECKING:
+    from pillion.task import Bound, Task
+    from pillion.worker.runtime import Runtime
+
+_READ_DEADLINE: Final = 5.0  # seconds for a read or a cancel
+_PAUSE: Final = 0.05  # seconds between tries of a read
+T = TypeVar("T")
+
+
+class Desk:
+    """Enqueue, read, wait and cancel, from any loop."""
+
+    def __init__(
+        self,
+        process: Callable[[], Process],
+        runtime: Callable[[], Runtime | None],
+        tasks: Mapping[str, Task[..., Any]],
+        retention: Retention,
+        poll_interval: float,
+    ) -> None:
+        self._process = process
+        self._runtime = runtime
+        self._tasks = tasks
+        self._retention = retention
+        self._poll_interval = poll_interval
+
+    async def enqueue_bound(self, bounds: Sequence[Bound[Any]]) -> list[Job[Any]]:
+        """Store the jobs, all or none; handles in the same order."""
+        news = [bound.new for bound in bounds]
+        scope = await self._process().borrowed()
+        try:
+            answers = await scope.client.enqueue(news)
+        except EnqueueUnknown as error:
+            error.job = Job(self, news[0].id, news[0].task, new=news[0])
+            raise
+        self._tell_timers(news)
+        jobs: list[Job[Any]] = []
+        for new, answer in zip(news, answers, strict=True):
+            if answer.holder is not None:
+                jobs.append(Job(self, answer.holder, new.task, created=False))
+            else:
+                jobs.append(Job(self, new.id, new.task, created=answer.created, new=new))
+        return jobs
+
+    def enqueue_bound_sync(self, bounds: Sequence[Bound[Any]]) -> list[Job[Any]]:
+        """`enqueue_bound` for def code; raises on a running loop."""
+
+        async def work() -> list[Job[Any]]:
+            return await self.enqueue_bound(bounds)
+
+        return self._process().run_blocking(work, timeout=None, instead="await task.enqueue(…) or await enqueue(task, …)")
+
+    def _tell_timers(self, news: Sequence[NewJob]) -> None:
+        runtime = self._runtime()
+        if runtime is None:
+            return
+        now_us = time.time_ns() // 1000
+        delays = {
+            new.delay_us if new.due_us is None else max(new.due_us - now_us, 0)
+            for new in news
+            if new.due_us is not None or new.delay_us > 0
+        }
+        for delay in sorted(delays)[:100]:
+            runtime.scheduled_in(delay)
+
+    async def read(self, job_id: str) -> JobRow | None:
+        """The job's row, or None. Raises `StoreAway` if the store does not answer in time."""
+        rows = await self._bounded(lambda link: link.get([job_id]))
+        return rows[0] if rows else None
+
+    async def cancel(self, job_id: str) -> str | None:
+        """The job's state afterwards; None if it is not known."""
+        states = await self._bounded(lambda link: link.cancel([job_id], self._retention.keep_us("cancelled")))
+        self._process().waits.ended([job_id])
+        return states.get(job_id)
+
+    async def store_again(self, new: NewJob) -> bool:
+        """Repeat an enqueue under its id. True if it was stored only now."""
+        scope = await self._process().borrowed()
+        (answer,) = await scope.client.enqueue([new])
+        return answer.created
+
+    async def wait_end(self, job_id: str, timeout: float | None) -> JobRow:
+        """The row of the ended job. Raises `ResultTimeout`, `LookupError` or `Draining`."""
+        process = self._process()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        scope = await process.borrowed()
+        while True:
+            ended = process.waits.add(job_id)
+            try:
+                link: Link | None = None
+                with suppress(StoreAway, StoreContended):
+                    link = await scope.client.link()
+                    await scope.listen(self._on_hint)
+                    link.waiting(True)
+                    states = await link.states([job_id])
+                    if job_id not in states:
+                        raise LookupError(f"job {job_id} is not in the store: it was pruned, or never stored")
+                    if states[job_id] in FINAL and (rows := await link.get([job_id])):
+                        return rows[0]
+                pause = self._poll_interval * (0.9 + 0.2 * random.random())
+                if deadline is not None:
+                    pause = min(pause, deadline - time.monotonic())
+                    if pause <= 0:
+                        raise ResultTimeout(f"job {job_id} had not ended after {timeout:g} s; it goes on: ask again later")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended, pause)
+            finally:
+                process.waits.drop(job_id, ended)
+                if link is not None:
+                    link.waiting(bool(process.waits))
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint == "ended":
+            self._process().waits.look_again()
+
+    def decode_result(self, task: str, text: str | None) -> Any:
+        """By the task's return annotation; as plain JSON for a task that this process does not know."""
+        known = self._tasks.get(task)
+        if known is not None:
+            return known.codec.decode_result(text)
+        return None if text is None else msgspec.json.decode(text)
+
+    async def _bounded(self, call: Callable[[Link], Awaitable[T]]) -> T:
+        """`call` on this loop's link, repeated while the store is away, five seconds at most."""
+        scope = await self._process().borrowed()
+        deadline = time.monotonic() + _READ_DEADLINE
+        while True:
+            try:
+                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                    return await call(await scope.client.link())
+            except (StoreAway, StoreContended, TimeoutError) as error:
+                if time.monotonic() + _PAUSE >= deadline:
+                    raise StoreAway(f"the store did not answer within {_READ_DEADLINE:g} s: try again later") from error
+            await asyncio.sleep(_PAUSE)

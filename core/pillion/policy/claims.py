@@ -1,0 +1,46 @@
+"""How free slots are shared out over queues and kinds before an exchange asks for jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pillion.model import Kind, Want
+
+
+def share(
+    free: Mapping[Kind, int],
+    queues: Sequence[str],
+    room: Mapping[str, int],
+    *,
+    turn: int,
+    suspect: bool,
+) -> list[Want]:
+    """Split `free` slots of each kind over `queues` so that the sum never exceeds what is free.
+
+    `room` holds what per-queue limits leave (absent: no limit). Slots are split evenly; `turn` rotates who
+    gets the remainder, so that one free slot visits every queue. `suspect` asks for one suspect instead of one
+    ordinary job, from one (queue, kind) a turn.
+    """
+    wants: list[Want] = []
+    count = len(queues)
+    left = dict(room)
+    for kind, slots in free.items():
+        for position in range(count):
+            queue = queues[(turn + position) % count]
+            share_here = -(-slots // (count - position))
+            if queue in left:
+                share_here = min(share_here, left[queue])
+                left[queue] -= share_here
+            if share_here > 0:
+                wants.append(Want(queue, kind, False, share_here))
+                slots -= share_here
+    if suspect and wants:
+        place = turn % len(wants)
+        chosen = wants[place]
+        asked = Want(chosen.queue, chosen.kind, True, 1)
+        if chosen.slots == 1:
+            wants[place] = asked
+        else:
+            wants[place] = Want(chosen.queue, chosen.kind, False, chosen.slots - 1)
+            wants.append(asked)
+    return wants

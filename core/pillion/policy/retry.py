@@ -1,0 +1,36 @@
+"""When a failed job tries again. Pure: randomness is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pillion.errors import ConfigurationError
+
+_DOUBLINGS = 64  # beyond this any sane cap is reached; keeps 2.0 ** n finite at attempt 1,000
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential backoff with jitter.
+
+    The n-th failure waits ``base * factor ** (n - 1)`` seconds, at most ``cap``, minus up to ``jitter`` of it
+    at random, so that jobs that failed together do not come back together.
+    """
+
+    base: float = 2.0  # seconds
+    factor: float = 2.0
+    cap: float = 3600.0  # seconds
+    jitter: float = 0.25  # fraction of the delay, 0 to 1; 0: none
+
+    def __post_init__(self) -> None:
+        if not (self.base >= 0 and self.cap >= 0 and self.factor >= 1 and 0 <= self.jitter <= 1):
+            raise ConfigurationError(
+                "Backoff needs base and cap of at least 0 seconds, a factor of at least 1 and a jitter from 0 to 1"
+            )
+
+    def delay_us(self, failures: int, random: Callable[[], float]) -> int:
+        """Microseconds to wait after the ``failures``-th failure (from 1). ``random`` gives [0, 1)."""
+        doublings = min(max(failures - 1, 0), _DOUBLINGS)
+        delay = min(self.base * self.factor**doublings, self.cap)
+        return round(delay * (1.0 - self.jitter * random()) * 1e6)

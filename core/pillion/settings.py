@@ -1,0 +1,179 @@
+"""The settings of `Jobs`: an argument wins over ``PILLION_…``, that over the default, and each remembers its source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+from pillion.errors import ConfigurationError
+from pillion.policy.retention import Retention
+from pillion.policy.retry import Backoff
+
+DEFAULT_URL: Final = "sqlite:///jobs.db"
+Seconds = float | timedelta
+LoopChoice = Literal["own", "app"]
+Durability = Literal["full", "relaxed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settled values; durations in seconds."""
+
+    url: str
+    queues: Mapping[str, int | None]  # name -> jobs of it at a time in this process; None: no limit of its own
+    concurrency: int
+    threads: int
+    loops: int
+    loop: LoopChoice
+    lease: float
+    drain_timeout: float
+    poll_interval: float
+    worker: bool
+    require_store: bool
+    max_attempts: int
+    timeout: float | None  # None: no limit
+    backoff: Backoff
+    retention: Retention
+    namespace: str
+    durability: Durability
+    certificates: bool
+    prefix: str | None
+    changed: Mapping[str, str] = field(default_factory=dict)  # what differs from the default -> its source
+
+
+def seconds(name: str, value: Seconds, *, minimum: float = 0.0) -> float:
+    """A duration as seconds. Raises `ConfigurationError` below `minimum`, for nan and for inf."""
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ConfigurationError(f"{name} must be seconds or a timedelta, not {value!r}")
+    if not minimum <= number < 1e10:
+        raise ConfigurationError(f"{name} must be at least {minimum:g} seconds, not {value!r}")
+    return float(number)
+
+
+def _whole(minimum: int) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, str) and value.strip().isdigit():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise ConfigurationError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
+        return value
+
+    return check
+
+
+def _duration(minimum: float) -> Callable[[str, Any], float]:
+    def check(name: str, value: Any) -> float:
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}") from None
+        return seconds(name, value, minimum=minimum)
+
+    return check
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ConfigurationError(f"{name} must be true or false, not {value!r}")
+
+
+def _one_of(*choices: str) -> Callable[[str, Any], Any]:
+    def check(name: str, value: Any) -> Any:
+        if value not in choices:
+            raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+        return value
+
+    return check
+
+
+def _queues(name: str, value: Any) -> dict[str, int | None]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    limits: dict[str, int | None] = dict(value) if isinstance(value, Mapping) else dict.fromkeys(value)
+    if not limits:
+        raise ConfigurationError(f'{name} must name at least one queue, e.g. queues=("default",)')
+    for queue, limit in limits.items():
+        if not isinstance(queue, str) or not queue or len(queue) > 100:
+            raise ConfigurationError(f"{name}: a queue's name is text of 1 to 100 characters, not {queue!r}")
+        if limit is not None:
+            _whole(1)(f"{name}[{queue!r}]", limit)
+    return limits
+
+
+def _timeout(name: str, value: Any) -> float | None:
+    number = _duration(0)(name, value)
+    return number or None
+
+
+def _prefix(name: str, value: Any) -> str | None:
+    if value in (None, ""):
+        return None
+    if not isinstance(value, str) or not value.startswith("/") or value.endswith("/"):
+        raise ConfigurationError(f"{name} must start with a slash and not end with one, e.g. '/jobs', or be None")
+    return value
+
+
+def _url(name: str, value: Any) -> str:
+    """URLs are taken as people have them: pydantic DSNs, SQLAlchemy URLs (whose `str` hides the password)."""
+    render = getattr(value, "render_as_string", None)
+    text = render(hide_password=False) if callable(render) else str(value)
+    if ":" not in text:
+        raise ConfigurationError(f"{name} must be a URL such as {DEFAULT_URL!r}, not {text!r}")
+    return text
+
+
+# name -> (default, check)
+_FIELDS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
+    "url": (DEFAULT_URL, _url),
+    "queues": (("default",), _queues),
+    "concurrency": (32, _whole(1)),
+    "threads": (8, _whole(1)),
+    "loops": (1, _whole(1)),
+    "loop": ("own", _one_of("own", "app")),
+    "lease": (15.0, _duration(1)),
+    "drain_timeout": (6.0, _duration(0)),
+    "poll_interval": (1.0, _duration(0.01)),
+    "worker": (True, _flag),
+    "require_store": (False, _flag),
+    "max_attempts": (3, _whole(1)),
+    "timeout": (3600.0, _timeout),
+    "backoff": (Backoff(), lambda _name, value: value),
+    "retention": (Retention(), lambda _name, value: value),
+    "namespace": ("", lambda _name, value: str(value)),
+    "durability": ("full", _one_of("full", "relaxed")),
+    "certificates": (True, _flag),
+    "prefix": ("/jobs", _prefix),
+}
+
+
+def resolve(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
+    """Settle every setting. `given` holds the arguments that were passed; a `url` of None counts as absent.
+
+    Raises `ConfigurationError` that names the setting and where its value came from.
+    """
+    env = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    changed: dict[str, str] = {}
+    for name, (default, check) in _FIELDS.items():
+        variable = f"PILLION_{name.upper()}"
+        if name in given and not (name == "url" and given[name] is None):
+            values[name], source = check(name, given[name]), "argument"
+        elif env.get(variable, "") != "" and name not in ("backoff", "retention"):
+            values[name], source = check(variable, env[variable]), variable
+        else:
+            values[name] = check(name, default)
+            continue
+        if values[name] != check(name, default):
+            changed[name] = source
+    return Settings(**values, changed=changed)

@@ -1,0 +1,202 @@
+"""From a claim to a settlement: decode, inject, call, encode. Whatever a job raises ends here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pillion import failure
+from pillion.errors import ArgumentError
+from pillion.model import Settlement
+from pillion.policy import transitions
+from pillion.policy.retention import Retention
+from pillion.policy.retry import Backoff
+from pillion.worker.attempt import CURRENT, Attempt
+
+if TYPE_CHECKING:
+    from pillion.resource import LoopResources
+    from pillion.task import Task
+    from pillion.worker.threads import DaemonThreads
+
+_CROSSED = ("attached to a different loop", "bound to a different event loop", "different event loop", "Event loop is closed")
+_CROSSED_NOTE = (
+    "An object that belongs to one event loop was used on another: jobs run on their own loop, not on the app's. "
+    "Make the client or engine a @jobs.resource (opened once per loop, for routes and jobs alike), or run this task "
+    'on the app\'s loop with @jobs.task(loop="app").'
+)
+
+
+class Injection(Protocol):
+    """Resolves a task's injected parameters for one run."""
+
+    async def __call__(
+        self, task: Task[..., Any], stack: AsyncExitStack, resources: LoopResources
+    ) -> dict[str, Any]: ...
+
+
+class Runner:
+    """Runs attempts by the rules of one `Jobs`; the same for every loop and thread."""
+
+    def __init__(self, inject: Injection, max_attempts: int, timeout: float | None, backoff: Backoff, retention: Retention) -> None:
+        self._inject = inject
+        self._max_attempts = max_attempts
+        self._timeout = timeout
+        self._backoff = backoff
+        self.retention = retention
+
+    def timeout(self, attempt: Attempt) -> float | None:
+        """Seconds that this attempt may run; None: no limit. A task's 0 means no limit too."""
+        own = attempt.task.timeout_us
+        return self._timeout if own is None else own / 1e6 or None
+
+    async def on_loop(
+        self, attempt: Attempt, resources: LoopResources, finish: Callable[[Attempt, Settlement], None]
+    ) -> None:
+        """Run an async task on this loop and hand its settlement to `finish`."""
+        CURRENT.set(attempt)
+        attempt.begun = True
+        task = attempt.task
+        try:
+            if attempt.stop is not None:
+                raise asyncio.CancelledError
+            args, kwargs = task.codec.decode(attempt.claim.args)
+            if task.injected:
+                value = await self._with_injection(task, args, kwargs, resources)
+            else:
+                value = await task.fn(*args, **kwargs)
+        except GeneratorExit:  # the loop is gone, and this coroutine with it: nobody is there to be told
+            raise
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: failures of this job
+            settlement = self.ended_by(attempt, error)
+        else:
+            settlement = transitions.succeeded(attempt.claim, task.codec.encode_result(value), self.retention)
+        finish(attempt, settlement)
+
+    async def _with_injection(
+        self, task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], resources: LoopResources
+    ) -> Any:
+        raised: BaseException | None = None
+        value: Any = None
+        async with AsyncExitStack() as stack:
+            kwargs.update(await self._inject(task, stack, resources))
+            try:
+                value = await task.fn(*args, **kwargs)
+            except BaseException as error:
+                raised = error
+                raise
+        if raised is not None:  # a dependency swallowed it; the job failed all the same
+            raise raised
+        return value
+
+    async def in_thread_with_injection(
+        self,
+        attempt: Attempt,
+        resources: LoopResources,
+        threads: DaemonThreads,
+        finish: Callable[[Attempt, Settlement], None],
+    ) -> None:
+        """Run a `def` task on a thread, its injected values opened and closed on this loop."""
+        attempt.begun = True
+        settlements: list[Settlement] = []
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            if attempt.stop is not None:
+                raise asyncio.CancelledError
+            async with AsyncExitStack() as stack:
+                injected = await self._inject(attempt.task, stack, resources)
+                attempt.thread = True
+                threads.submit(self._thread_run(attempt, injected, settlements, done))
+                while not done.done():  # a thread cannot be stopped: its slot is kept until it has ended
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.shield(done)
+                await done
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            settlement = self.ended_by(attempt, error)
+        else:
+            settlement = settlements[0]
+        finish(attempt, settlement)
+
+    def _thread_run(
+        self,
+        attempt: Attempt,
+        injected: dict[str, Any],
+        settlements: list[Settlement],
+        done: asyncio.Future[None],
+    ) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def collect(_attempt: Attempt, settlement: Settlement) -> None:
+            settlements.append(settlement)
+
+        def work() -> None:
+            contextvars.Context().run(self.in_thread, attempt, injected, collect)
+            with suppress(RuntimeError):  # the loop is closed: the process is ending
+                loop.call_soon_threadsafe(done.set_result, None)
+
+        return work
+
+    def in_thread(
+        self, attempt: Attempt, injected: dict[str, Any] | None, finish: Callable[[Attempt, Settlement], None]
+    ) -> None:
+        """Run a `def` task on the calling thread."""
+        task = attempt.task
+        CURRENT.set(attempt)
+        try:
+            args, kwargs = task.codec.decode(attempt.claim.args)
+            if injected:
+                kwargs.update(injected)
+            value = task.fn(*args, **kwargs)
+        except BaseException as error:
+            settlement = self.ended_by(attempt, error)
+        else:
+            settlement = transitions.succeeded(attempt.claim, task.codec.encode_result(value), self.retention)
+        finish(attempt, settlement)
+
+    def ended_by(self, attempt: Attempt, error: BaseException) -> Settlement:
+        """The settlement of an attempt that raised `error`."""
+        claim, task = attempt.claim, attempt.task
+        note = None
+        final = False
+        if isinstance(error, asyncio.CancelledError):
+            if attempt.stop == "cancel":
+                return transitions.cancelled(claim, self.retention)
+            if attempt.stop in ("drain", "lost"):
+                return transitions.released(claim, self.retention)
+            if attempt.stop == "timeout":
+                error = TimeoutError(f"the job ran longer than its timeout of {self.timeout(attempt):g} s")
+            else:
+                note = "the job's own code raised CancelledError; nobody had cancelled the job"
+        elif isinstance(error, RuntimeError) and _crossed_loops(error):
+            # The write may have happened already: trying again blindly could repeat it.
+            note, final = _CROSSED_NOTE, True
+        elif isinstance(error, ArgumentError) and error.parameter is None and _undecodable(error):
+            final = True
+        return transitions.failed(
+            claim,
+            failure.describe(error, note=note),
+            max_attempts=task.max_attempts or self._max_attempts,
+            backoff=task.retry or self._backoff,
+            random=random.random,
+            retention=self.retention,
+            final=final,
+        )
+
+
+def _crossed_loops(error: RuntimeError) -> bool:
+    try:
+        text = str(error)
+    except Exception:
+        return False
+    return any(words in text for words in _CROSSED)
+
+
+def _undecodable(error: ArgumentError) -> bool:
+    """True if the stored text is no JSON at all: no version of the task could ever read it."""
+    cause = error.__cause__
+    return isinstance(cause, ValueError) and type(cause).__name__ == "DecodeError"

@@ -1,0 +1,278 @@
+"""This process's worker: its loops, threads and pulse, from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from pillion import failure
+from pillion.announce import announce
+from pillion.errors import StoreAway
+from pillion.model import FINAL, Kind, Settlement, WorkerInfo
+from pillion.process import Process
+from pillion.settings import Settings
+from pillion.store.base import Store
+from pillion.worker import status
+from pillion.worker.attempt import Attempt
+from pillion.worker.drain import GRACE, Drain
+from pillion.worker.host import boot_id
+from pillion.worker.identity import Identity
+from pillion.worker.loop import JobLoop, new_task
+from pillion.worker.pulse import Pulse
+from pillion.worker.run import Injection, Runner
+from pillion.worker.signals import WATCHER
+from pillion.worker.slots import Slots
+from pillion.worker.threads import DaemonThreads
+
+if TYPE_CHECKING:
+    from pillion.task import Task
+
+log = logging.getLogger("pillion")
+_STEP: Final = 0.005  # seconds between looks at threads that are ending
+
+
+class Runtime:
+    """Everything that runs jobs in this process for one `Jobs`."""
+
+    def __init__(
+        self, settings: Settings, process: Process, tasks: Mapping[str, Task[..., Any]], inject: Injection
+    ) -> None:
+        self.settings = settings
+        self.process = process
+        self.draining = False
+        self.identity: Identity | None = None
+        self.own_ids: set[str] = set()
+        self.only: tuple[str, ...] | None = None  # names to claim; None: the store knows no others
+        self.signals_note: str | None = None
+        self.done: Counter[str] = Counter()  # outcomes since the start
+        self.started_at = time.time()
+        self._tasks = tasks
+        self._app_loop: asyncio.AbstractEventLoop | None = None
+        self.runner = Runner(inject, settings.max_attempts, settings.timeout, settings.backoff, settings.retention)
+        limits: dict[Kind, int] = {
+            "async": settings.concurrency,
+            "thread": settings.threads,
+            "app": settings.concurrency,
+        }
+        self.slots = Slots(limits, settings.queues, settings.loops)
+        self.threads = DaemonThreads(settings.threads, "pillion-job")
+        self.kinds: tuple[Kind, ...] = tuple(dict.fromkeys(self.kind_of(task) for task in tasks.values()))
+        self.loops = [JobLoop(self, index) for index in range(settings.loops)]
+        self.pulse = Pulse(self)
+        self.drain = Drain(self)
+
+    # -- start and stop, on the app's loop -------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the worker. Waits for the store a second at most, unless `require_store` insists.
+
+        Raises `WrongSchema`, or `StoreAway` if the store is required and cannot be reached.
+        """
+        self._app_loop = asyncio.get_running_loop()
+        self.process.hold()
+        self.pulse.start()
+        deadline = time.monotonic() + (10.0 if self.settings.require_store else 1.0)
+        while not self.pulse.opened.is_set() and time.monotonic() < deadline:
+            await asyncio.sleep(_STEP)
+        if self.pulse.fatal is not None or (self.settings.require_store and not self.pulse.opened.is_set()):
+            self.pulse.end()
+            await self._until(lambda: not self.pulse.alive, 2.0)
+            await self.process.unhold()
+            raise self.pulse.fatal or StoreAway(
+                f"the store cannot be reached ({self.pulse.away}) and require_store=True insists on it"
+            )
+        for loop in self.loops:
+            loop.start()
+        self.signals_note = WATCHER.add(self)
+        announce(status.start_line(self))
+        for note in self.process.store.notes:
+            log.warning("%s", note)
+
+    async def stop(self) -> None:
+        """Drain, unless a signal began it already, and end all threads; within the drain timeout and two seconds."""
+        self.begin_drain("shutdown")
+        await self._until(self.drain.done.is_set, self.settings.drain_timeout + GRACE)
+        WATCHER.remove(self)
+        for loop in self.loops:
+            loop.request_close()
+        still_running = [attempt for attempt in self.running()]
+        await self._until(lambda: not any(loop.alive for loop in self.loops), 0.1 if still_running else 1.5)
+        if self.running():
+            # A thread's code goes on: keep beating for it until this process is gone. Its certificate frees it then.
+            return
+        for loop in self.loops:
+            if loop.alive:
+                loop.abandon()
+        self.threads.close(0.0)
+        self.pulse.end()
+        await self._until(lambda: not self.pulse.alive, 2.0)
+        await self.process.unhold()
+
+    async def _until(self, holds: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds() and time.monotonic() < deadline:
+            await asyncio.sleep(_STEP)
+
+    def begin_drain(self, reason: str) -> None:
+        """Start draining; from any thread, once."""
+        self.drain.begin(reason)
+
+    def await_drained(self) -> None:
+        """Block until drained; bounded."""
+        self.drain.wait()
+
+    # -- what loops and duties ask -----------------------------------------------------------------------------
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop for jobs: uvloop's where it is installed."""
+        try:
+            import uvloop
+        except ImportError:
+            return asyncio.new_event_loop()
+        return uvloop.new_event_loop()
+
+    def find(self, name: str) -> Task[..., Any] | None:
+        """The task of that name or alias."""
+        return self._tasks.get(name)
+
+    def task_names(self) -> list[str]:
+        """All names served here, aliases included."""
+        return list(self._tasks)
+
+    def kind_of(self, task: Task[..., Any]) -> Kind:
+        """Where a task runs in this process."""
+        if task.kind == "async" and self.settings.loop == "app":
+            return "app"
+        return task.kind
+
+    def only_known(self, names: Iterable[str]) -> None:
+        """Claim by name from now on if the store knows names that this process does not serve."""
+        own = set(self._tasks)
+        self.only = None if own.issuperset(names) else tuple(sorted(own))
+
+    def met_unknown(self, name: str) -> None:
+        """A job of a task that this process does not know was claimed: leave such jobs to others."""
+        if self.only is None:
+            log.warning("jobs of %r wait for a process that knows this task; this one leaves them alone", name)
+        self.only = tuple(sorted(self._tasks))
+
+    def running(self) -> list[Attempt]:
+        """All attempts whose code has not ended."""
+        return [attempt for loop in self.loops for attempt in list(loop.running.values())]
+
+    def cancel(self, seq: int) -> None:
+        """Somebody wishes a running job cancelled."""
+        for loop in self.loops:
+            attempt = loop.running.get(seq)
+            if attempt is not None and attempt.stop is None:
+                attempt.ask_soon("cancel")
+
+    def nudge(self) -> None:
+        """There may be something to claim: an idle loop looks, or all look at their next turn."""
+        for loop in self.loops:
+            if loop.idle:
+                loop.nudge()
+                return
+        for loop in self.loops:
+            loop.nudge()
+
+    def scheduled_in(self, delay_us: int) -> None:
+        """A job is due in `delay_us`; from any thread."""
+        self.pulse.call(self.pulse.timers.due_in, delay_us / 1e6)
+
+    def count(self, settlements: Iterable[Settlement]) -> None:
+        """Outcomes that the store has taken."""
+        self.done.update(settlement.outcome for settlement in settlements)
+
+    def rescued(self, jobs: int) -> None:
+        """Jobs of dead workers that were moved by this one."""
+        self.done["rescued"] += jobs
+        self.nudge()
+
+    def describe(self, identity: Identity) -> WorkerInfo:
+        """The registration row."""
+        return WorkerInfo(
+            id=identity.id,
+            host=socket.gethostname(),
+            boot=boot_id(),
+            pid=os.getpid(),
+            links=self.settings.loops,
+            lease_us=round(self.settings.lease * 1e6),
+            tasks=self.task_names(),
+            queues=list(self.settings.queues),
+        )
+
+    def joined(self, identity: Identity) -> None:
+        """The worker is registered: the loops may claim."""
+        self.own_ids.add(identity.id)
+        self.identity = identity
+        for loop in self.loops:
+            loop.nudge()
+
+    def bury(self, identity: Identity) -> None:
+        """This worker was declared dead: cancel what can be cancelled, keep the slots of the rest, start anew."""
+        if identity.dead:
+            return
+        identity.dead = True
+        log.warning("this process was taken for dead (it was frozen, or the store was away); its jobs run elsewhere")
+        for attempt in self.running():
+            if attempt.worker == identity.id:
+                attempt.ask_soon("lost")
+        for loop in self.loops:
+            loop.signal()
+        self.pulse.call(self.pulse.beat.soon)
+
+    def start_on_app(self, attempt: Attempt, finish: Callable[[Attempt, Settlement], None]) -> None:
+        """Run an attempt on the app's own loop."""
+        app_loop = self._app_loop
+        assert app_loop is not None
+        attempt.loop = app_loop
+
+        def begin() -> None:
+            scope = self.process.scope()
+            coroutine = new_task(self.runner.on_loop(attempt, scope.resources, finish), app_loop)
+            if not coroutine.done():
+                attempt.coroutine = coroutine
+                timeout = self.runner.timeout(attempt)
+                if timeout is not None:
+                    app_loop.call_later(timeout, attempt.timed_out)
+
+        with suppress(RuntimeError):
+            app_loop.call_soon_threadsafe(begin)
+
+    def tell_failure(self, attempt: Attempt, settlement: Settlement) -> None:
+        """Log a failed attempt."""
+        assert settlement.error is not None
+        told = failure.read(settlement.error)
+        if settlement.state in FINAL:
+            log.error(
+                "job %s of %s failed: %s: %s\n%s%s",
+                attempt.claim.id,
+                attempt.task.name,
+                told.type,
+                told.message,
+                told.traceback,
+                f"\n{told.note}" if told.note else "",
+            )
+        else:
+            log.warning(
+                "job %s of %s raised %s: %s; it tries again in %.1f s",
+                attempt.claim.id,
+                attempt.task.name,
+                told.type,
+                told.message,
+                settlement.delay_us / 1e6,
+            )
+
+    def report(self) -> str:
+        """What the beat says of this worker, as JSON."""
+        return json.dumps(status.of(self), separators=(",", ":"))

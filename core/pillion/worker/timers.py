@@ -1,0 +1,56 @@
+"""Scheduled jobs become queued on time: a heap of due instants, refreshed by the beat."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from typing import TYPE_CHECKING, Final
+
+from pillion.worker.supervisor import Duty
+
+if TYPE_CHECKING:
+    from pillion.worker.pulse import Pulse
+
+_BATCH: Final = 500  # jobs made queued in one step
+_REMEMBERED: Final = 10_000  # instants; the beat brings back what is forgotten
+_AFTER: Final = 0.001  # seconds after the due instant, so that the store agrees that it has come
+
+
+class Timers:
+    """Wakes at the next due instant."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+        self._due: list[float] = []
+        self._wake = asyncio.Event()
+
+    def due_in(self, seconds: float) -> None:
+        """A job is due in `seconds`; on the pulse's loop."""
+        if len(self._due) >= _REMEMBERED:
+            return
+        at = time.monotonic() + max(seconds, 0.0) + _AFTER
+        if not self._due or at < self._due[0]:
+            self._wake.set()
+        heapq.heappush(self._due, at)
+
+    async def run(self, duty: Duty) -> None:
+        while True:
+            timeout = None if not self._due else max(self._due[0] - time.monotonic(), 0.0)
+            if timeout is None or timeout > 0:
+                try:
+                    await asyncio.wait_for(self._wake.wait(), timeout)
+                except TimeoutError:
+                    pass
+                self._wake.clear()
+                if self._due and self._due[0] > time.monotonic():
+                    continue
+            now = time.monotonic()
+            while self._due and self._due[0] <= now:
+                heapq.heappop(self._due)
+            moved = await self._pulse.link.promote(_BATCH)
+            duty.error = None
+            if moved:
+                self._pulse.runtime.nudge()
+            if moved >= _BATCH:
+                self.due_in(0)
