@@ -16,7 +16,21 @@ from uuid import UUID
 
 from pillion.failure import safe_repr
 
-_ANNOTATE: Final = (datetime, date, time, timedelta, Decimal, UUID, Enum, PurePath, tuple, set, frozenset, bytes, bytearray)
+_ANNOTATE: Final = (
+    datetime,
+    date,
+    time,
+    timedelta,
+    Decimal,
+    UUID,
+    Enum,
+    PurePath,
+    tuple,
+    set,
+    frozenset,
+    bytes,
+    bytearray,
+)
 _WEB: Final = ("starlette", "fastapi", "litestar", "quart", "sanic", "django", "flask")
 _BY_NAME: Final[dict[str, str]] = {
     "UploadFile": "its file is closed with the request: pass the bytes, or a path you saved it to",
@@ -31,7 +45,17 @@ _SESSION: Final = "it is bound to this request or loop: pass an id, and let the 
 _CLIENT: Final = "it is a live connection: make it a @jobs.resource and inject it"
 _SESSIONS: Final = frozenset({"Session", "AsyncSession", "scoped_session", "async_scoped_session"})
 _CLIENTS: Final = frozenset(
-    {"Client", "AsyncClient", "ClientSession", "Connection", "AsyncConnection", "Engine", "AsyncEngine", "Redis", "Pool"}
+    {
+        "Client",
+        "AsyncClient",
+        "ClientSession",
+        "Connection",
+        "AsyncConnection",
+        "Engine",
+        "AsyncEngine",
+        "Redis",
+        "Pool",
+    }
 )
 
 

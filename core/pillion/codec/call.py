@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -14,7 +12,7 @@ from pillion.codec.natural import LABEL as NATURAL
 from pillion.codec.results import ResultCodec
 from pillion.codec.shapes import Misfit
 from pillion.codec.signature import Signature
-from pillion.errors import ArgumentError, ConfigurationError
+from pillion.errors import ArgumentError
 from pillion.failure import safe_repr
 
 MAX_ARGS: Final = 2 * 1024 * 1024  # bytes of JSON; a megabyte of bytes is 1.4 of these

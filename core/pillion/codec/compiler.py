@@ -155,7 +155,7 @@ class Compiler:
         for name, kind in hints.items():
             if isinstance(kind, dataclasses.InitVar):
                 raise Unsupported(f"{cls.__name__}.{name} is an InitVar, whose value is gone once the object exists")
-        if not getattr(cls, "__dataclass_params__").init:
+        if not cls.__dataclass_params__.init:
             raise Unsupported(f"{cls.__name__} has init=False: it cannot be built from its fields")
         shape = self._begin(hint, RecordShape(cls))
         fields = dataclasses.fields(cls)

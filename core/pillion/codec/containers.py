@@ -119,9 +119,7 @@ class DictShape(Shape):
         raise Misfit(f"{self.label} (pairs)", pair)
 
     @staticmethod
-    def _pair(
-        convert_key: Callable[[Any], Any], convert: Callable[[Any], Any], key: Any, item: Any
-    ) -> tuple[Any, Any]:
+    def _pair(convert_key: Callable[[Any], Any], convert: Callable[[Any], Any], key: Any, item: Any) -> tuple[Any, Any]:
         try:
             new_key = convert_key(key)
         except Misfit as misfit:
