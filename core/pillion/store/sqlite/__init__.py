@@ -1,0 +1,1 @@
+"""Jobs in an SQLite file, or in memory."""
