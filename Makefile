@@ -18,6 +18,7 @@ INPUTS := pyproject.toml core/pyproject.toml $(wildcard integrations/*/pyproject
 PACKAGES := core/pillion integrations/starlette/pillion_starlette integrations/fastapi/pillion_fastapi
 TYPED    := $(foreach dir,$(PACKAGES) tests/typing examples,$(if $(wildcard $(dir)/*.py $(dir)/*/*.py),$(dir)))
 
+export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
