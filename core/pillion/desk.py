@@ -6,16 +6,19 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from pillion.errors import EnqueueUnknown, ResultTimeout, StoreAway, StoreContended
+from pillion.inject import Injector
+from pillion.inject.solve import Overrides
 from pillion.job import Job
 from pillion.model import FINAL, JobRow, NewJob
 from pillion.policy.retention import Retention
 from pillion.process import Process
+from pillion.resource import LoopResources
 from pillion.store.base import Hint, Link
 
 if TYPE_CHECKING:
@@ -35,14 +38,34 @@ class Desk:
         process: Callable[[], Process],
         runtime: Callable[[], Runtime | None],
         tasks: Mapping[str, Task[..., Any]],
+        injector: Injector,
         retention: Retention,
         poll_interval: float,
     ) -> None:
         self._process = process
         self._runtime = runtime
         self._tasks = tasks
+        self.injector = injector
+        self.overrides: Callable[[], Overrides] = dict  # replacements of dependencies; adapters and tests set it
         self._retention = retention
+        self.started: Callable[[], bool] = lambda: False  # did a lifespan of ours run in this process?
         self._poll_interval = poll_interval
+
+    # -- injection -----------------------------------------------------------------------------------------
+
+    def loop_resources(self) -> LoopResources:
+        """The resources of the running loop; on a loop that is not ours they are closed with it."""
+        process = self._process()
+        scope = process.scope()
+        if scope.users == 0:
+            scope.keep_soon(process.close_scope)
+        return scope.resources
+
+    async def inject(self, task: Task[..., Any], stack: AsyncExitStack, resources: LoopResources) -> dict[str, Any]:
+        """Values of a task's injected parameters for one run; closed with `stack`."""
+        return await self.injector.solve(task.plan, stack, resources, self.overrides())
+
+    # -- jobs ------------------------------------------------------------------------------------------------
 
     async def enqueue_bound(self, bounds: Sequence[Bound[Any]]) -> list[Job[Any]]:
         """Store the jobs, all or none; handles in the same order."""

@@ -132,3 +132,8 @@ def _their_frames(frames: TracebackType | None) -> TracebackType | None:
             return first
         first = first.tb_next
     return frames
+
+
+def text(type_: str, message: str) -> str:
+    """A failure without an exception behind it, as JSON text."""
+    return _encoder.encode(Failure(type=type_, message=message)).decode()

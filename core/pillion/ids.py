@@ -28,5 +28,23 @@ def new_id() -> str:
     return prefix + os.urandom(16).translate(_RANDOM).decode("ascii")
 
 
+def millis(job_id: str) -> int:
+    """When an id was made: milliseconds since the epoch, by its maker's clock. Raises `ValueError` if it is none."""
+    if len(job_id) < LENGTH:
+        raise ValueError(f"{job_id!r} is no job id")
+    value = 0
+    for character in job_id[:10]:
+        value = value << 5 | ALPHABET.index(character)
+    return value
+
+
 def _time_prefix(now_ms: int) -> str:
     return "".join(ALPHABET[(now_ms >> shift) & 31] for shift in range(45, -1, -5))
+
+
+def millis(job_id: str) -> int:
+    """The wall clock's millisecond in which an id was made. Raises `ValueError` for what is no id."""
+    number = 0
+    for character in job_id[:10]:
+        number = number * 32 + ALPHABET.index(character)
+    return number

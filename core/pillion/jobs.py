@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 from pillion import settings as _settings
 from pillion.desk import Desk
 from pillion.errors import ConfigurationError
-from pillion.injection import Injection
+from pillion.inject import Injector
 from pillion.job import Job
 from pillion.lifecycle import Lifecycle
+from pillion.options import Seconds
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 from pillion.process import Process
 from pillion.registry import Registry
 from pillion.resource import Resource
-from pillion.settings import Durability, LoopChoice, Seconds
+from pillion.settings import Durability, LoopChoice
 from pillion.store import open_store
 from pillion.task import Bound, TaskDecorator
 from pillion.worker.runtime import Runtime
@@ -76,7 +77,8 @@ class Jobs:
             given["prefix"] = prefix
         self.settings = _settings.resolve(given)
         self._tasks = Registry()
-        self._injection = Injection()
+        self._injector = Injector()
+        self._resources: list[Resource[Any]] = []
         self._process_lock = threading.Lock()
         self._process: Process | None = None
         self._lifecycle = Lifecycle(self._this_process, self._build_runtime)
@@ -84,20 +86,24 @@ class Jobs:
             self._this_process,
             lambda: self._lifecycle.runtime,
             self._tasks,
+            self._injector,
             self.settings.retention,
             self.settings.poll_interval,
         )
+        self._desk.started = lambda: self._lifecycle.entered > 0
 
     # -- declaring -------------------------------------------------------------------------------------------
 
     @property
     def task(self) -> TaskDecorator:
         """``@jobs.task`` or ``@jobs.task(max_attempts=5, timeout=30, …)``: register a function as a task."""
-        return TaskDecorator(self._desk, self._tasks.add, self._injection.readers)
+        return TaskDecorator(self._desk, self._tasks.add)
 
     def resource(self, function: Callable[..., Any]) -> Resource[Any]:
         """Declare what is opened once per event loop and closed with it, for routes and jobs alike."""
-        return Resource(function, self._desk)
+        resource: Resource[Any] = Resource(self._desk, function)
+        self._resources.append(resource)
+        return resource
 
     # -- using -----------------------------------------------------------------------------------------------
 
@@ -148,11 +154,12 @@ class Jobs:
     def prepare(self) -> None:
         """Resolve every task's annotations and injections now. Raises `ConfigurationError` that names the place."""
         for task in self._tasks.tasks():
-            task.codec.resolve()
-            self._injection.plan(task)
+            task.resolve()
+        for resource in self._resources:
+            resource.check()
 
     def _build_runtime(self) -> Runtime:
-        return Runtime(self.settings, self._this_process(), self._tasks, self._injection)
+        return Runtime(self.settings, self._this_process(), self._tasks, self._desk.inject)
 
     def _this_process(self) -> Process:
         process = self._process

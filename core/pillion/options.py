@@ -91,12 +91,9 @@ def enqueue_options(
 
 def duration_us(what: str, value: Seconds) -> int:
     """Microseconds of a duration given in seconds or as a `timedelta`. Raises `ConfigurationError`."""
-    if isinstance(value, timedelta):
-        seconds = value.total_seconds()
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
-    else:
+    if not isinstance(value, (int, float, timedelta)) or value is True or value is False:
         raise ConfigurationError(f"{what} is in seconds or a timedelta, not {type(value).__name__}")
+    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
     if not math.isfinite(seconds) or seconds < 0:
         raise ConfigurationError(f"{what} is a time from now on, 0 or more seconds, not {value!r}")
     if seconds > MAX_SECONDS:
@@ -110,7 +107,7 @@ def instant_us(what: str, value: datetime) -> int:
         raise ConfigurationError(f"{what} is an aware datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
         raise ConfigurationError(
-            f"{what}={value!r} has no time zone, and could mean any: use datetime.now(timezone.utc) + …, or .astimezone()"
+            f"{what}={value!r} has no time zone, and could mean any: use datetime.now(timezone.utc), or .astimezone()"
         )
     return (value - _EPOCH) // timedelta(microseconds=1)
 

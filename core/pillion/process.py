@@ -34,6 +34,7 @@ class Scope:
         self.users = 0  # contexts (lifespan, worker, client) that close the scope themselves
         self._listener: asyncio.Task[None] | None = None
         self._keeper: AsyncIterator[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
 
     async def listen(self, on_hint: Callable[[Hint], None]) -> None:
         """Follow the store's hints on this loop; once is enough."""
@@ -53,6 +54,11 @@ class Scope:
 
             self._keeper = keeper()
             await anext(self._keeper)
+
+    def keep_soon(self, close: Callable[[Scope], Coroutine[Any, Any, None]]) -> None:
+        """`keep`, from a plain function on the loop."""
+        if self._keeper is None and self._keeping is None:
+            self._keeping = self.loop.create_task(self.keep(close), name="pillion-keeper")
 
     async def aclose(self) -> None:
         """Close resources in reverse order, then the link."""

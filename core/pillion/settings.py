@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Final, Literal
 
 from pillion.errors import ConfigurationError
+from pillion.options import duration_us
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 
 DEFAULT_URL: Final = "sqlite:///jobs.db"
-Seconds = float | timedelta
 LoopChoice = Literal["own", "app"]
 Durability = Literal["full", "relaxed"]
 
@@ -44,16 +43,6 @@ class Settings:
     changed: Mapping[str, str] = field(default_factory=dict)  # what differs from the default -> its source
 
 
-def seconds(name: str, value: Seconds, *, minimum: float = 0.0) -> float:
-    """A duration as seconds. Raises `ConfigurationError` below `minimum`, for nan and for inf."""
-    number = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ConfigurationError(f"{name} must be seconds or a timedelta, not {value!r}")
-    if not minimum <= number < 1e10:
-        raise ConfigurationError(f"{name} must be at least {minimum:g} seconds, not {value!r}")
-    return float(number)
-
-
 def _whole(minimum: int) -> Callable[[str, Any], int]:
     def check(name: str, value: Any) -> int:
         if isinstance(value, str) and value.strip().isdigit():
@@ -72,7 +61,10 @@ def _duration(minimum: float) -> Callable[[str, Any], float]:
                 value = float(value)
             except ValueError:
                 raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}") from None
-        return seconds(name, value, minimum=minimum)
+        number = duration_us(name, value) / 1e6
+        if number < minimum:
+            raise ConfigurationError(f"{name} must be at least {minimum:g} seconds, not {value!r}")
+        return number
 
     return check
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Proto
 import msgspec
 
 from pillion.codec import CallCodec
-from pillion.codec.hints import annotated_function
+from pillion.codec.hints import annotated_function, call_of
 from pillion.errors import ArgumentError, ConfigurationError
 from pillion.ids import new_id
 from pillion.inject import Injected, Injector, Plan
@@ -196,7 +196,7 @@ class SyncTask(Task[P, R_co]):
     """A task of a ``def`` function."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run the function here and now, no job involved. Raises `ArgumentError` unless all that is injected is given."""
+        """Run the function here and now, no job involved. Raises `ArgumentError` unless what is injected is given."""
         if self.injected and (absent := self._absent(args, kwargs)):
             raise ArgumentError(
                 f"Task {self.name} is a `def`: called directly it injects nothing. "
@@ -239,7 +239,7 @@ class _Configure(Protocol):
     """``@jobs.task(…)``: takes the function."""
 
     @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
 
@@ -254,7 +254,7 @@ class TaskDecorator:
         self._register = register
 
     @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
     @overload
@@ -325,7 +325,7 @@ def _kind(fn: Callable[..., Any], name: str, loop: str | None) -> Kind:
 
 def _is_async(fn: Callable[..., Any]) -> bool:
     """By the outermost function: a wrapper decides what is called, whatever it wraps."""
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call_of(fn))
 
 
 def _check_function(fn: Any, options: TaskOptions) -> None:
