@@ -40,11 +40,3 @@ def millis(job_id: str) -> int:
 
 def _time_prefix(now_ms: int) -> str:
     return "".join(ALPHABET[(now_ms >> shift) & 31] for shift in range(45, -1, -5))
-
-
-def millis(job_id: str) -> int:
-    """The wall clock's millisecond in which an id was made. Raises `ValueError` for what is no id."""
-    number = 0
-    for character in job_id[:10]:
-        number = number * 32 + ALPHABET.index(character)
-    return number
