@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,15 @@ from pillion.store.sqlite.statements import Value
 
 # SQLite has no booleans: 0 and 1 are taken for them.
 _claims = msgspec.json.Decoder(list[Claim], strict=False)
+
+
+class _Look(NamedTuple):
+    """What an exchange finds."""
+
+    last: int | None  # number of the link's last exchange; None: it has no link
+    standing: Standing
+    due_in_us: int | None  # until the next scheduled job
+    claims: list[Claim]  # what it may claim, as it will be claimed
 
 
 class Exchange:
@@ -38,59 +48,60 @@ class Exchange:
         self._only = None if only is None else json_text(list(only))
 
     def peek(self, desk: Desk) -> Exchanged | None:
-        """Answer an exchange that settles nothing without writing, if it claims nothing either; None: it may."""
-        last, standing, due_in = self._look(desk)
-        if last is not None and self._number <= last:
-            return self._repeated(desk, last, standing, due_in)
-        if standing == "alive" and self._claimable(desk):
+        """Answer an exchange that settles nothing without writing, if it claims nothing either; None: it does."""
+        look = self._look(desk)
+        if look.last is not None and self._number <= look.last:
+            return self._repeated(desk, look)
+        if look.standing == "alive" and look.claims:
             return None
-        return Exchanged(standing, [], [], due_in)
+        return Exchanged(look.standing, [], [], look.due_in_us)
 
     def write(self, desk: Desk) -> Exchanged:
         """Settle, then claim."""
         advanced = desk.run("link_advance", (self._worker, self._link, self._number))
         if not advanced:
             # A condemned worker's link is gone; what it settles still counts while nobody has rescued the job.
-            last, standing, due_in = self._look(desk)
-            if last is not None:
-                return self._repeated(desk, last, standing, due_in)
+            look = self._look(desk)
+            if look.last is not None:
+                return self._repeated(desk, look)
         refused = settle(desk, self._settled, self._worker, self._link, self._number) if self._settled else []
-        _, standing, due_in = self._look(desk)
-        claims: list[Claim] = []
-        if advanced and standing == "alive" and self._wants:
-            claims = self._claimable(desk)
-            if claims:
-                seqs = json_text([claim.seq for claim in claims])
-                desk.run("mark_running", (self._worker, self._link, self._number, desk.wall_us(), seqs))
-        return Exchanged(standing, claims, refused, due_in)
+        look = self._look(desk)
+        if look.standing != "alive":
+            return Exchanged(look.standing, [], refused, look.due_in_us)
+        if look.claims:
+            seqs = json_text([claim.seq for claim in look.claims])
+            desk.run("mark_running", (self._worker, self._link, self._number, desk.wall_us(), seqs))
+        return Exchanged(look.standing, look.claims, refused, look.due_in_us)
 
-    def _look(self, desk: Desk) -> tuple[int | None, Standing, int | None]:
-        """The link's last number (None: it has no link), the worker's standing, the time until the next due job."""
-        last, standing, due = desk.row("link_standing", (self._worker, self._link, desk.steady_us()))
-        due_in = None if due is None else max(0, due - desk.wall_us())
-        if last is None:
-            return None, "dead", due_in
-        return last, standing or "dead", due_in
+    def _look(self, desk: Desk) -> _Look:
+        """How the link and its worker stand, and what the wants may have now, in order: one statement."""
+        values: list[Value] = [self._worker, self._link, desk.steady_us(), self._worker]
+        if self._wants:
+            values.append(self._number)
+            for want in self._wants:
+                values += (want.queue, want.kind, want.suspect)
+                if self._only is not None:
+                    values.append(self._only)
+                values.append(want.slots)
+            text = desk.sql.claimable(len(self._wants), self._only is not None)
+            last, standing, due, claims = desk.row_text(text, values)
+        else:
+            last, standing, due = desk.row("link_standing", values)
+            claims = None
+        return _Look(
+            last,
+            "dead" if last is None or standing is None else standing,
+            None if due is None else max(0, due - desk.wall_us()),
+            [] if claims is None else _claims.decode(claims),
+        )
 
-    def _repeated(self, desk: Desk, last: int, standing: Standing, due_in: int | None) -> Exchanged:
-        if self._number < last:
+    def _repeated(self, desk: Desk, look: _Look) -> Exchanged:
+        """The answer to a number that is not above the link's last."""
+        if look.last != self._number:
             raise StoreData(
-                f"exchange {self._number} of link {self._worker}/{self._link} comes after {last}; numbers only grow"
+                f"exchange {self._number} of link {self._worker}/{self._link} comes after {look.last}; numbers only grow"
             )
-        return Exchanged(standing, held(desk, self._worker, self._link, last), [], due_in)
-
-    def _claimable(self, desk: Desk) -> list[Claim]:
-        """What the wants may have now, in order."""
-        if not self._wants:
-            return []
-        values: list[Value] = [self._number]
-        for want in self._wants:
-            values += (want.queue, want.kind, want.suspect)
-            if self._only is not None:
-                values.append(self._only)
-            values.append(want.slots)
-        text = desk.sql.claimable(len(self._wants), self._only is not None)
-        return _claims.decode(desk.row_text(text, values)[0])
+        return Exchanged(look.standing, held(desk, self._worker, self._link, self._number), [], look.due_in_us)
 
 
 def held(desk: Desk, worker: str, link: int, ticket: int | None = None) -> list[Claim]:

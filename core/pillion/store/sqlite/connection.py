@@ -12,14 +12,14 @@ WAL_KEEP_BYTES: Final = 64 << 20  # above this the log's file is cut back
 
 
 def connect(path: str | None) -> sqlite3.Connection:
-    """Open `path`, or a private database in memory, without opening a transaction.
+    """Open `path`, or a private database in memory. Locks are not waited for yet.
 
     Raises `sqlite3.Error`.
     """
     # The connection is used by one thread only; closing may happen on another, hence the unchecked thread.
     connection = sqlite3.connect(
         path or ":memory:",
-        timeout=BUSY_MS / 1000,
+        timeout=0,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
@@ -36,6 +36,11 @@ def connect(path: str | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def wait_for_locks(connection: sqlite3.Connection) -> None:
+    """Let statements wait for other writers, within bounds."""
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchone()
 
 
 def journal_mode(connection: sqlite3.Connection) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -48,7 +47,7 @@ class Desk:
     """
 
     __slots__ = (
-        "_execute", "_fetch", "_looked_at", "_path", "_stat", "broken", "connection", "durable", "ended", "ready",
+        "_execute", "_fetch", "_path", "_stat", "broken", "connection", "durable", "ended", "ready",
         "sql", "steady_us", "wall_us",
     )  # fmt: skip
 
@@ -66,7 +65,6 @@ class Desk:
         self.broken = False  # True: close it and open another
         self._path = path
         self._stat = _identity(path)
-        self._looked_at = time.monotonic()
         self.wall_us = wall_us  # the store's clock, its offset included
         self.steady_us = steady_us
         self.ready = False
@@ -86,11 +84,7 @@ class Desk:
             self.broken = True
 
     def stale(self) -> bool:
-        """True if the file was moved or replaced under the open connection. Looks once a second."""
-        now = time.monotonic()
-        if self._path is None or now < self._looked_at + 1:
-            return False
-        self._looked_at = now
+        """True if the file was moved or replaced under the open connection."""
         return _identity(self._path) != self._stat
 
     def run(self, name: str, values: Sequence[Value] = ()) -> int:

@@ -17,9 +17,14 @@ _ids = msgspec.json.Decoder(list[str])
 _holders = msgspec.json.Decoder(dict[str, str])
 
 
+def _clean(text: str | None) -> bool:
+    """True for what a database and JSON can surely carry; False: look closer."""
+    return text is None or (text.isascii() and "\0" not in text)
+
+
 def check_text(name: str, text: str | None) -> None:
     """Refuse what a database or JSON cannot carry, before it can spoil a group. Raises `StoreData`."""
-    if text is None or (text.isascii() and "\0" not in text):
+    if text is None or _clean(text):
         return
     if "\0" in text:
         raise StoreData(f"{name} holds a NUL character; remove it")
@@ -32,8 +37,12 @@ def check_text(name: str, text: str | None) -> None:
 def check_jobs(jobs: Sequence[NewJob]) -> None:
     """Raises `StoreData` for a text that cannot be stored."""
     for job in jobs:
-        for name in ("id", "task", "queue", "key", "args", "headers"):
-            check_text(f"{name} of job {job.id!r}", getattr(job, name))
+        if not (
+            _clean(job.args) and _clean(job.id) and _clean(job.task) and _clean(job.queue)
+            and (job.key is None or _clean(job.key)) and (job.headers is None or _clean(job.headers))
+        ):  # fmt: skip
+            for name in ("id", "task", "queue", "key", "args", "headers"):
+                check_text(f"{name} of job {job.id!r}", getattr(job, name))
 
 
 def enqueue(desk: Desk, jobs: Sequence[NewJob]) -> list[Enqueued]:

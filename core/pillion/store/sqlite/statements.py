@@ -18,8 +18,8 @@ _READY: Final = """SELECT seq, id, task, queue, kind, suspect, key, attempt, fai
 FROM [jobs] WHERE state = 2 AND hold IS NULL AND queue = ? AND kind = ? AND suspect = ?{only}
 ORDER BY prio DESC, seq LIMIT ?"""
 
-_CLAIMABLE: Final = """SELECT json_group_array(json_array(seq, ?, id, task, queue, kind, suspect, key IS NOT NULL,
-attempt + 1, failures, losses, releases, args, headers)) FROM ({ready})"""
+_CLAIMABLE: Final = """{look}, (SELECT json_group_array(json_array(seq, ?, id, task, queue, kind, suspect,
+key IS NOT NULL, attempt + 1, failures, losses, releases, args, headers)) FROM ({ready}))"""
 
 
 @cache
@@ -63,13 +63,13 @@ class Statements:
         return self.rows(name, size)
 
     def claimable(self, wants: int, only: bool) -> str:
-        """Reads what `wants` wants may claim, as one JSON text, in the order of the wants."""
+        """``link_standing`` and, as one JSON text more, what `wants` wants may claim, in their order."""
         text = self._claims.get((wants, only))
         if text is None:
-            ready = _READY.format(only=" AND task IN (SELECT value FROM json_each(?))" if only else "")
+            ready = self.named(_READY.format(only=" AND task IN (SELECT value FROM json_each(?))" if only else ""))
             # A LIMIT of its own for each part of a union needs the part to be a subquery.
             union = ready if wants == 1 else " UNION ALL ".join([f"SELECT * FROM ({ready})"] * wants)
-            text = self._claims[wants, only] = self.named(_CLAIMABLE.format(ready=union))
+            text = self._claims[wants, only] = _CLAIMABLE.format(look=self["link_standing"], ready=union)
         return text
 
 

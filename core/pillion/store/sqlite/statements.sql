@@ -35,9 +35,9 @@ DELETE FROM [keys] WHERE (key, seq) IN (
 UPDATE [links] SET number = ?3 WHERE worker = ?1 AND link = ?2 AND number < ?3
 
 -- name: link_standing
-SELECT (SELECT number FROM [links] WHERE worker = ?1 AND link = ?2),
-    (SELECT CASE WHEN dead IS NOT NULL THEN 'dead' WHEN beat_at + lease < ?3 THEN 'lapsed' ELSE 'alive' END
-     FROM [workers] WHERE id = ?1),
+SELECT (SELECT number FROM [links] WHERE worker = ? AND link = ?),
+    (SELECT CASE WHEN dead IS NOT NULL THEN 'dead' WHEN beat_at + lease < ? THEN 'lapsed' ELSE 'alive' END
+     FROM [workers] WHERE id = ?),
     (SELECT min(due) FROM [jobs] WHERE state = 1)
 
 -- name: mark_running

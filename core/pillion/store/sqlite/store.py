@@ -7,7 +7,6 @@ import os
 import random
 import re
 import threading
-import time
 from collections.abc import Sequence
 from typing import Final, Literal, TypeVar
 
@@ -15,7 +14,7 @@ from pillion.clock import Clock
 from pillion.errors import ConfigurationError, StoreAway
 from pillion.store.base import Checkpoint
 from pillion.store.sqlite import forks, schema
-from pillion.store.sqlite.connection import connect, journal_mode
+from pillion.store.sqlite.connection import connect, journal_mode, wait_for_locks
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.faults import is_contended
 from pillion.store.sqlite.hints import Hub
@@ -28,7 +27,7 @@ from pillion.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 _NAMESPACE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
-_OPEN_S: Final = 0.9  # how long opening goes on trying while others hold the lock
+_OPEN_TRIES: Final = 80  # 11 ms apart on average: not much over a second
 _CLOSE_S: Final = 2.0
 
 
@@ -89,8 +88,9 @@ class SqliteStore:
             return
         forks.forget(writer)
         writer.stop()
-        until = time.monotonic() + _CLOSE_S
-        while not writer.ended() and time.monotonic() < until:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _CLOSE_S
+        while not writer.ended() and loop.time() < until:
             await asyncio.sleep(0.002)
 
     # -- for the links -------------------------------------------------------------------------------------
@@ -128,15 +128,16 @@ class SqliteStore:
 
     def _open_desk(self) -> Desk:
         """Open the database and its schema. On the writer's thread."""
-        until = time.monotonic() + _OPEN_S
-        while True:
+        pause = threading.Event()
+        for left in range(_OPEN_TRIES, -1, -1):
             try:
                 return self._try_open()
             except Exception as error:
-                # Switching to a write-ahead log does not wait for other starting processes; so wait here.
-                if not is_contended(error) or time.monotonic() > until:
+                # Switching to a write-ahead log does not wait for other starting processes; so all waiting is here.
+                if not is_contended(error) or not left:
                     raise
-                time.sleep(random.uniform(0.002, 0.02))
+                pause.wait(random.uniform(0.002, 0.02))
+        raise AssertionError("the last try returns or raises")
 
     def _try_open(self) -> Desk:
         path = self._target.path
@@ -149,6 +150,7 @@ class SqliteStore:
                     f"The journal mode is {mode!r}, since this file system refused a write-ahead log: "
                     "slow, and readers block writers. Move the database to a local disk."
                 )
+            wait_for_locks(connection)
         except BaseException:
             connection.close()
             raise

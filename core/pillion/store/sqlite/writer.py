@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -23,20 +22,20 @@ T = TypeVar("T")
 
 _GROUP_WEIGHT: Final = 2_000  # rows of one transaction, about: some 20 ms
 _TAKE: Final = 512  # requests looked at in one go
-_PATIENCE_S: Final = 4.0  # how long others than beats wait for the write lock, in several attempts
+_ATTEMPTS: Final = 5  # of getting the write lock, a second each; a beat has one
 _PAUSE_S: Final = 1.0  # how long a fork waits for the thread to put the database away
 
 
 class Request:
     """An operation on its way, and where its answer goes."""
 
-    __slots__ = ("future", "loop", "operation", "since")
+    __slots__ = ("attempts", "future", "loop", "operation")
 
     def __init__(self, operation: Operation[Any], loop: asyncio.AbstractEventLoop) -> None:
         self.operation = operation
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
-        self.since = time.monotonic()
+        self.attempts = 1 if operation.urgent else _ATTEMPTS  # left
 
 
 class Pause:
@@ -137,7 +136,8 @@ class Writer:
     def _work(self, desk: Desk | None, requests: list[Request]) -> tuple[Desk | None, list[Request]]:
         """Answer `requests`; the desk to go on with, and the requests that still wait for the write lock."""
         try:
-            if desk is not None and desk.stale():
+            # Beats come once a second: often enough to see that the file was moved or replaced.
+            if desk is not None and any(request.operation.urgent for request in requests) and desk.stale():
                 desk.close()
                 desk = None
             desk = desk or self._open_desk()
@@ -202,10 +202,10 @@ class Writer:
 
     def _unlucky(self, group: list[Request], error: Exception) -> list[Request]:
         """Those of `group` that may try for the lock once more; the others are told."""
-        limit = time.monotonic() - _PATIENCE_S
-        again = [request for request in group if not request.operation.urgent and request.since > limit]
-        told = [request for request in group if request.operation.urgent or request.since <= limit]
-        self._answer((request, self._mapped(error)) for request in told)
+        for request in group:
+            request.attempts -= 1
+        again = [request for request in group if request.attempts > 0]
+        self._answer((request, self._mapped(error)) for request in group if request.attempts <= 0)
         return again
 
     def _rest(self, desk: Desk | None, pause: Pause) -> Desk | None:
