@@ -71,7 +71,7 @@ $(VENVS)/.venv-$(SECOND)/.ready: constraints.txt $(INPUTS)
 	@scripts/venv.sh $(@D) "$$(scripts/find_python.sh $(SECOND) || echo python$(SECOND))" constraints.txt build test demo
 
 $(VENVS)/.venv-$(SECOND)/.ready-bench: $(VENVS)/.venv-$(SECOND)/.ready
-	@$(@D)/bin/python -m pip --disable-pip-version-check install -q -c constraints.txt --group bench
+	@$(@D)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt --group bench
 	@touch $@
 
 $(VENVS)/.venv-oldest/.ready: constraints-oldest.txt $(INPUTS)

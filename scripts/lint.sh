@@ -13,8 +13,8 @@ check() { # NAME COMMAND...
         failed+=("$name")
     fi
 }
-check "ruff check" ruff check --quiet .
-check "ruff format" ruff format --quiet --diff .
+check "ruff check" ruff check --quiet --output-format concise .
+check "ruff format" ruff format --check .
 check "mypy --strict" mypy --no-error-summary "$@"
 check "pyright" pyright --pythonpath "$(command -v python)"
 check "import-linter" lint-imports --no-cache

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 new_enough='import sys; sys.exit(sys.version_info < (3, 11))'
 if ! "$python" -c "$new_enough" 2>/dev/null; then
     {
-        echo "error: Pillion needs Python 3.11 or newer; '$python' is $("$python" --version 2>&1 || echo 'not there')."
+        echo "error: Pillion needs Python 3.11 or newer; '$python' is $("$python" --version 2>/dev/null || echo 'not there')."
         for minor in 3.13 3.12 3.11; do
             other=$(scripts/find_python.sh $minor) && echo "       Found here: make PYTHON=$other ..." && break
         done || true
@@ -27,7 +27,7 @@ pip() { "$bin/python" -m pip --disable-pip-version-check "$@"; }
 echo "setup: $dir ($("$bin/python" --version), $constraints)"
 groups=()
 for group in "$@"; do groups+=(--group "$group"); done
-pip install -q -U -c "$constraints" pip hatchling editables
-pip install -q -c "$constraints" --no-build-isolation "${groups[@]}" \
+pip install -qq -U -c "$constraints" pip hatchling editables
+pip install -qq -c "$constraints" --no-build-isolation "${groups[@]}" \
     -e 'core[fast,fastapi]' -e integrations/starlette -e integrations/fastapi
 touch "$dir/.ready"
