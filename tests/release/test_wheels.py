@@ -90,22 +90,22 @@ asyncio.run(main())
 """
 
 
-def result(python: Path, program: str, folder: Path) -> str:
-    """The last line that the program prints, run away from the tree so that only what is installed is found."""
+def output(python: Path, program: str, folder: Path) -> list[str]:
+    """The lines that the program prints, run away from the tree so that only what is installed is found."""
     path = folder / "program.py"
     path.write_text(program)
-    return run(python, "-W", "error", path, cwd=folder).splitlines()[-1]
+    return run(python, "-W", "error", path, cwd=folder).splitlines()
 
 
 @pytest.mark.timeout(180)
 def test_core_alone_in_a_clean_environment(install: Callable[[str], Path], tmp_path: Path) -> None:
-    assert result(install(""), ALONE, tmp_path) == "42"
+    assert "42" in output(install(""), ALONE, tmp_path)
 
 
 @pytest.mark.timeout(180)
 def test_the_fastapi_extra_brings_the_adapter(install: Callable[[str], Path], tmp_path: Path) -> None:
     python = install("[fastapi]")
-    assert result(python, IN_FASTAPI, tmp_path) == "42"
+    assert "42" in output(python, IN_FASTAPI, tmp_path)
     where = run(
         python, "-c", "import pillion, pillion_fastapi as f, pillion_starlette as s; print(s.__file__, f.__file__)"
     )
