@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
+from pillion.codec.shapes import is_a
 from pillion.errors import ConfigurationError
 from pillion.policy.retry import Backoff
 
@@ -46,7 +47,7 @@ class TaskOptions:
             raise ConfigurationError(f'loop is "own" or "app", not {self.loop!r}')
         if self.max_attempts is not None and (not _is_int(self.max_attempts) or self.max_attempts < 1):
             raise ConfigurationError(f"max_attempts is an int of at least 1, not {self.max_attempts!r}")
-        if self.retry is not None and not isinstance(self.retry, Backoff):
+        if self.retry is not None and not is_a(self.retry, Backoff):
             raise ConfigurationError(f"retry takes a Backoff, not {type(self.retry).__name__}")
         if self.timeout is not None:
             duration_us("timeout", self.timeout)
@@ -91,7 +92,7 @@ def enqueue_options(
 
 def duration_us(what: str, value: Seconds) -> int:
     """Microseconds of a duration given in seconds or as a `timedelta`. Raises `ConfigurationError`."""
-    if not isinstance(value, (int, float, timedelta)) or value is True or value is False:
+    if not is_a(value, (int, float, timedelta)) or is_a(value, bool):
         raise ConfigurationError(f"{what} is in seconds or a timedelta, not {type(value).__name__}")
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
     if not math.isfinite(seconds) or seconds < 0:
@@ -103,7 +104,7 @@ def duration_us(what: str, value: Seconds) -> int:
 
 def instant_us(what: str, value: datetime) -> int:
     """Microseconds since the epoch of an aware datetime. Raises `ConfigurationError` for a naive one."""
-    if not isinstance(value, datetime):
+    if not is_a(value, datetime):
         raise ConfigurationError(f"{what} is an aware datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
         raise ConfigurationError(

@@ -42,7 +42,7 @@ class Resource(PerLoop, Generic[T]):
     (``= inject(other)``) is opened before it and closed after it.
     """
 
-    def __init__(self, fn: Callable[..., Any], owner: ResourceOwner) -> None:
+    def __init__(self, owner: ResourceOwner, fn: Callable[..., Any]) -> None:
         self.owner = owner
         self.opener = fn
         self.name: str = getattr(fn, "__name__", type(fn).__name__)
@@ -51,7 +51,7 @@ class Resource(PerLoop, Generic[T]):
 
     async def __call__(self) -> T:
         """This loop's instance, opened by the first use. Raises what opening raises; the next use tries again."""
-        return cast("T", await self.owner.loop_resources().get(self))
+        return await self.owner.loop_resources().get(self)
 
     def __repr__(self) -> str:
         return f"<resource {self.name}>"
@@ -62,12 +62,13 @@ class Resource(PerLoop, Generic[T]):
 
 
 class ResourceDecorator:
-    """`@jobs.resource`, typed by what the function gives in the end."""
+    """`@jobs.resource`, typed by what the function gives in the end. `register` is told of each."""
 
-    __slots__ = ("_owner",)
+    __slots__ = ("_owner", "_register")
 
-    def __init__(self, owner: ResourceOwner) -> None:
+    def __init__(self, owner: ResourceOwner, register: Callable[[Resource[Any]], None]) -> None:
         self._owner = owner
+        self._register = register
 
     @overload
     def __call__(self, fn: Callable[..., AsyncGenerator[T, Any]], /) -> Resource[T]: ...
@@ -85,7 +86,9 @@ class ResourceDecorator:
     def __call__(self, fn: Callable[..., T], /) -> Resource[T]: ...
     def __call__(self, fn: Callable[..., Any], /) -> Resource[Any]:
         """Declare what is opened once per event loop, at first use, and closed with the loop."""
-        return Resource(fn, self._owner)
+        resource: Resource[Any] = Resource(self._owner, fn)
+        self._register(resource)
+        return resource
 
 
 class _Keeper:

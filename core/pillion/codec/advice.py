@@ -14,9 +14,10 @@ from pathlib import PurePath
 from typing import Any, Final
 from uuid import UUID
 
+from pillion.codec.shapes import is_a
 from pillion.failure import safe_repr
 
-_ANNOTATE: Final = (
+_ANNOTATE: Final[Any] = (
     datetime,
     date,
     time,
@@ -41,6 +42,8 @@ _BY_NAME: Final[dict[str, str]] = {
     "Response": "it belongs to its request: pass the values the job needs",
     "State": "it is this process's memory: pass the values the job needs",
 }
+_LOCKS: Final = ("_thread", "threading", "multiprocessing.synchronize", "queue")
+_SYNC: Final[Any] = (asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.Queue)
 _SESSION: Final = "it is bound to this request or loop: pass an id, and let the job open its own (inject a dependency)"
 _CLIENT: Final = "it is a live connection: make it a @jobs.resource and inject it"
 _SESSIONS: Final = frozenset({"Session", "AsyncSession", "scoped_session", "async_scoped_session"})
@@ -73,7 +76,12 @@ _GENERAL: Final = (
 
 
 def _known(value: Any) -> str:
-    names = {cls.__name__: cls.__module__.partition(".")[0] for cls in type(value).__mro__}
+    return of_class(type(value)) or _by_kind(value)
+
+
+def of_class(cls: Any) -> str:
+    """What to pass in place of an instance of `cls`; empty for classes that are not among the usual."""
+    names = {base.__name__: base.__module__.partition(".")[0] for base in cls.__mro__}
     for name, remedy in _BY_NAME.items():
         if names.get(name) in _WEB:
             return remedy
@@ -81,11 +89,13 @@ def _known(value: Any) -> str:
         return _SESSION
     if not _CLIENTS.isdisjoint(names):
         return _CLIENT
-    if hasattr(type(value), "__mapper__") or hasattr(value, "_sa_instance_state") or hasattr(value, "_meta"):
+    if any(name in dir(cls) for name in ("__mapper__", "_sa_class_manager", "_meta")):
         return "it belongs to its database session: pass its primary key, and load it in the job"
-    if isinstance(value, io.IOBase) or type(value).__module__ == "tempfile":
+    if issubclass(cls, io.IOBase) or cls.__module__ == "tempfile":
         return "an open file stays in this process: pass its path, or its content as bytes"
-    return _by_kind(value)
+    if cls.__module__ in _LOCKS or issubclass(cls, _SYNC):
+        return "it lives in this process's memory: make it a @jobs.resource, or use a lock in a database"
+    return ""
 
 
 def _by_kind(value: Any) -> str:
@@ -97,17 +107,11 @@ def _by_kind(value: Any) -> str:
         return "code is not data: pass a name, and look it up in the job"
     if isinstance(value, types.ModuleType):
         return "import it in the job"
-    if type(value).__module__ in ("_thread", "threading", "multiprocessing.synchronize") or isinstance(
-        value, (asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.Queue)
-    ):
-        return "it lives in this process's memory: make it a @jobs.resource, or use a lock in a database"
     return ""
 
 
 def _general(value: Any) -> str:
-    if isinstance(value, (str, int, float, list, dict, type(None))):
-        return ""
-    if isinstance(value, _ANNOTATE):
+    if isinstance(value, (str, int, float, type(None))) or is_a(value, (list, dict, *_ANNOTATE)):
         return ""
     if callable(getattr(value, "aclose", None)) or callable(getattr(value, "close", None)):
         return "it looks like something open: pass an id or a path, or make it a @jobs.resource and inject it"
@@ -117,11 +121,14 @@ def _general(value: Any) -> str:
 def annotation_for(value: Any) -> str:
     """The annotation under which `value` would be taken, or empty."""
     for cls in _ANNOTATE:
-        if isinstance(value, cls):
-            return type(value).__name__ if cls in (Enum,) or hasattr(value, "_fields") else cls.__name__
-    if hasattr(type(value), "__dataclass_fields__") or hasattr(type(value), "__struct_fields__"):
-        return type(value).__name__
-    return type(value).__name__ if hasattr(type(value), "model_fields") else ""
+        if is_a(value, cls):
+            return type(value).__name__ if cls is Enum or hasattr(value, "_fields") else cls.__name__
+    return _record_name(value)
+
+
+def _record_name(value: Any) -> str:
+    records = ("__dataclass_fields__", "__struct_fields__", "model_fields")
+    return type(value).__name__ if any(name in dir(type(value)) for name in records) else ""
 
 
 def seen(value: Any) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from pillion.codec.advice import advice, annotation_for, seen
 from pillion.codec.natural import LABEL as NATURAL
 from pillion.codec.results import ResultCodec
-from pillion.codec.shapes import Misfit
+from pillion.codec.shapes import Misfit, is_a
 from pillion.codec.signature import Signature
 from pillion.errors import ArgumentError
 from pillion.failure import safe_repr
@@ -82,8 +82,8 @@ class CallCodec:
             return (), {}
         name = ""
         try:
-            wires = _decode(text)
-            if type(wires) is not dict:
+            wires: Any = _decode(text)
+            if not is_a(wires, dict):
                 raise Misfit("a JSON object by parameter name", wires)
             values: dict[str, Any] = {}
             loads = signature.loads
@@ -188,7 +188,8 @@ class CallCodec:
         signature = safe_repr(str(self._signature().inspected), MAX_SHOWN)[1:-1]
         stored = safe_repr(text, MAX_SHOWN)[1:-1]
         return ArgumentError(
-            f"The stored arguments do not fit task {self._task} any more: {why}. It takes {signature}, stored was {stored}",
+            f"The stored arguments do not fit task {self._task} any more: {why}. "
+            f"It takes {signature}, stored was {stored}",
             name or None,
         )
 

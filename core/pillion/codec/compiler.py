@@ -18,7 +18,7 @@ from pillion.codec.hints import unwrap
 from pillion.codec.models import model_shape
 from pillion.codec.natural import AnyShape
 from pillion.codec.records import Field, RecordShape, TypedDictShape
-from pillion.codec.shapes import SCALARS, EnumShape, Shape, path_shape
+from pillion.codec.shapes import SCALARS, EnumShape, Shape, is_sub, path_shape
 from pillion.codec.unions import LiteralShape, UnionShape
 
 _Alias: Final[type] = getattr(typing, "TypeAliasType", type(None))  # the `type X = …` statement's
@@ -38,7 +38,11 @@ _DICTS: Final[dict[Any, str]] = {dict: "dict", abc.Mapping: "Mapping", abc.Mutab
 
 
 class Unsupported(Exception):
-    """An annotation without a shape; the message says which part and why."""
+    """An annotation without a shape; the message says which part and why, `cls` is the class if it is one."""
+
+    def __init__(self, message: str, cls: type | None = None) -> None:
+        super().__init__(message)
+        self.cls = cls
 
 
 class Later(Shape):
@@ -82,7 +86,7 @@ class Compiler:
             return scalar()
         if isinstance(hint, typing.TypeVar):
             return self._type_variable(hint)
-        origin = typing.get_origin(hint) or hint
+        origin: Any = typing.get_origin(hint) or hint
         if isinstance(origin, _Alias):
             return self._alias(hint, origin)
         arguments = typing.get_args(hint)
@@ -102,22 +106,22 @@ class Compiler:
             return self._class(hint, origin)
         raise Unsupported(f"{_name(hint)} has no form in JSON")
 
-    def _class(self, hint: Any, cls: type) -> Shape:
-        if issubclass(cls, Enum):
+    def _class(self, hint: Any, cls: Any) -> Shape:
+        if is_sub(cls, Enum):
             return EnumShape(cls)
-        if issubclass(cls, PurePath):
+        if is_sub(cls, PurePath):
             return path_shape(cls)
-        if issubclass(cls, dict) and hasattr(cls, "__required_keys__"):
+        if is_sub(cls, dict) and hasattr(cls, "__required_keys__"):
             return self._typed_dict(hint, cls)
-        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        if is_sub(cls, tuple) and hasattr(cls, "_fields"):
             return self._named_tuple(hint, cls)
-        if issubclass(cls, msgspec.Struct):
+        if is_sub(cls, msgspec.Struct):
             return self._struct(hint, cls)
         if dataclasses.is_dataclass(cls):
             return self._dataclass(hint, cls)
         if (model := model_shape(hint)) is not None:
             return model
-        raise Unsupported(f"{_name(hint)} has no form in JSON")
+        raise Unsupported(f"{_name(hint)} has no form in JSON", cls)
 
     def _type_variable(self, variable: typing.TypeVar) -> Shape:
         if variable.__constraints__:
@@ -224,7 +228,7 @@ class Compiler:
         try:
             return self.shape(hint)
         except Unsupported as error:
-            raise Unsupported(f"{cls.__name__}.{name}: {error}") from None
+            raise Unsupported(f"{cls.__name__}.{name}: {error}", error.cls) from None
 
 
 def _is_required(hint: Any, default: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pillion.codec.shapes import Misfit, Shape
+from pillion.codec.shapes import Misfit, Shape, is_a
 from pillion.failure import safe_repr
 
 
@@ -14,7 +14,7 @@ def each(convert: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     done: list[Any] = []
     try:
         for value in values:
-            done.append(convert(value))
+            done.append(convert(value))  # noqa: PERF401 (its length is the index of what fails)
     except Misfit as misfit:
         raise misfit.under(f"[{len(done)}]") from None
     return done
@@ -34,12 +34,12 @@ class ArrayShape(Shape):
         self.types = frozenset(takes)
 
     def dump(self, value: Any) -> list[Any]:
-        if not isinstance(value, self._takes):
+        if not is_a(value, self._takes):
             raise Misfit(self.label, value)
         return each(self._item.dump, value)
 
     def load(self, wire: Any) -> Any:
-        if type(wire) is not list:
+        if not is_a(wire, list):
             raise Misfit(self.label, wire)
         items = each(self._item.load, wire)
         try:
@@ -59,12 +59,12 @@ class TupleShape(Shape):
         self.label = f"tuple[{', '.join(item.label for item in items) or '()'}]"
 
     def dump(self, value: Any) -> list[Any]:
-        if not isinstance(value, tuple) or len(value) != len(self._items):
+        if not is_a(value, tuple) or len(value) != len(self._items):
             raise Misfit(self.label, value, self._lengths(value))
         return self._each([item.dump for item in self._items], value)
 
     def load(self, wire: Any) -> tuple[Any, ...]:
-        if type(wire) is not list or len(wire) != len(self._items):
+        if not is_a(wire, list) or len(wire) != len(self._items):
             raise Misfit(self.label, wire, self._lengths(wire))
         return tuple(self._each([item.load for item in self._items], wire))
 
@@ -79,7 +79,7 @@ class TupleShape(Shape):
         return done
 
     def _lengths(self, value: Any) -> str:
-        return f"has {len(value)} items instead of {len(self._items)}" if isinstance(value, (tuple, list)) else ""
+        return f"has {len(value)} items instead of {len(self._items)}" if is_a(value, (tuple, list)) else ""
 
 
 class DictShape(Shape):
@@ -90,11 +90,11 @@ class DictShape(Shape):
     def __init__(self, label: str, key: Shape, value: Shape) -> None:
         self.label = f"{label}[{key.label}, {value.label}]"
         self._key, self._value = key, value
-        self._object = key.kinds == {"str"}
+        self._object = key.kinds == frozenset({"str"})
         self.kinds = frozenset({"object"}) if self._object else frozenset({"array"})
 
     def dump(self, value: Any) -> Any:
-        if not isinstance(value, dict):
+        if not is_a(value, dict):
             raise Misfit(self.label, value)
         pairs = [self._pair(self._key.dump, self._value.dump, key, item) for key, item in value.items()]
         if not self._object:
@@ -105,16 +105,16 @@ class DictShape(Shape):
         return members
 
     def load(self, wire: Any) -> dict[Any, Any]:
-        if type(wire) is not (dict if self._object else list):
+        if not is_a(wire, dict if self._object else list):
             raise Misfit(self.label, wire)
-        pairs = wire.items() if self._object else [self._two(pair) for pair in wire]
+        pairs: Iterable[tuple[Any, Any]] = wire.items() if self._object else map(self._two, wire)
         try:
             return dict(self._pair(self._key.load, self._value.load, key, item) for key, item in pairs)
         except TypeError as error:  # an unhashable key
             raise Misfit(self.label, wire, str(error)) from None
 
     def _two(self, pair: Any) -> tuple[Any, Any]:
-        if type(pair) is list and len(pair) == 2:
+        if is_a(pair, list) and len(pair) == 2:
             return pair[0], pair[1]
         raise Misfit(f"{self.label} (pairs)", pair)
 

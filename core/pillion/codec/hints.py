@@ -63,14 +63,24 @@ def annotated_function(fn: Callable[..., Any]) -> Callable[..., Any]:
             fn = fn.func
         elif isinstance(fn, types.MethodType):
             fn = fn.__func__
-        elif hasattr(fn, "__wrapped__") and not isinstance(fn, type):
-            fn = fn.__wrapped__
+        elif not isinstance(fn, type) and "__wrapped__" in getattr(fn, "__dict__", ()):
+            fn = vars(fn)["__wrapped__"]
         elif isinstance(fn, type):
-            return fn.__init__ if fn.__init__ is not object.__init__ else fn.__new__
-        elif not inspect.isroutine(fn) and not isinstance(fn, types.FunctionType) and hasattr(type(fn), "__call__"):
-            return annotated_function(type(fn).__call__)
-        else:
+            return _constructor(fn)
+        elif inspect.isroutine(fn):
             return fn
+        else:
+            fn = call_of(type(fn))
+
+
+def call_of(fn: Any) -> Any:
+    """What calling `fn` runs, for objects that are no functions."""
+    return fn.__call__
+
+
+def _constructor(cls: Any) -> Callable[..., Any]:
+    made: Callable[..., Any] = cls.__new__ if cls.__init__ is object.__init__ else cls.__init__
+    return made
 
 
 def _raw_annotations(fn: Callable[..., Any]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pillion.codec.shapes import EVERY_KIND, Misfit, Shape
+from pillion.codec.shapes import EVERY_KIND, Misfit, Shape, is_a
 from pillion.failure import safe_repr
 
 LABEL = "a JSON value (None, bool, int, float, str, list, dict with str keys)"
@@ -24,16 +24,15 @@ class AnyShape(Shape):
 
 def natural(value: Any) -> Any:
     """`value`, with subclasses of JSON's types made plain. Raises `Misfit` with the path of what is foreign."""
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if type(value) is str or type(value) is int or type(value) is bool or value is None:
         return value
-    if kind is float:
+    if type(value) is float:
         if math.isfinite(value):
             return value
         raise Misfit("float", value, "is not a finite number, and JSON has no word for it")
-    if isinstance(value, list):
+    if is_a(value, list):
         return _items(value)
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return _members(value)
     if isinstance(value, str):
         return str.__str__(value)
@@ -48,7 +47,7 @@ def _items(value: list[Any]) -> list[Any]:
     items: list[Any] = []
     try:
         for item in value:
-            items.append(natural(item))
+            items.append(natural(item))  # noqa: PERF401 (its length is the index of what fails)
     except Misfit as misfit:
         raise misfit.under(f"[{len(items)}]") from None
     return items

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pillion.codec.shapes import Misfit, Shape
+from pillion.codec.shapes import Misfit, Shape, is_a
 
 
 class Field(NamedTuple):
@@ -65,7 +65,7 @@ class RecordShape(Shape):
         return wire
 
     def load(self, wire: Any) -> Any:
-        if type(wire) is not dict:
+        if not is_a(wire, dict):
             raise Misfit(self.label, wire)
         if not self._names.issuperset(wire):
             unknown = ", ".join(sorted(wire.keys() - self._names))
@@ -106,11 +106,11 @@ class TypedDictShape(RecordShape):
     """A TypedDict: any dict with its keys."""
 
     def __init__(self, cls: type) -> None:
-        super().__init__(cls, dict.get, dict)
+        super().__init__(cls, build=dict)
         self.types = frozenset({dict})
 
     def dump(self, value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
+        if not is_a(value, dict):
             raise Misfit(self.label, value)
         unknown = [str(key) for key in value if key not in self._names]
         if unknown:

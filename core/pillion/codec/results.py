@@ -11,7 +11,7 @@ import msgspec
 from pillion.codec.compiler import Compiler
 from pillion.codec.hints import Hints, unwrap
 from pillion.codec.natural import AnyShape, natural
-from pillion.codec.shapes import Shape
+from pillion.codec.shapes import Shape, is_a
 from pillion.failure import safe_repr, type_name
 
 MAX_RESULT: Final = 2 * 1024 * 1024  # bytes of JSON
@@ -48,7 +48,7 @@ class ResultCodec:
             wire = _decode(text)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return text
-        if type(wire) is dict and wire.keys() == {TEXT, TYPE}:
+        if is_a(wire, dict) and wire.keys() == {TEXT, TYPE}:
             return wire[TEXT]
         try:
             return self._shape.load(wire)

@@ -25,6 +25,16 @@ Kind = Literal["null", "bool", "int", "float", "str", "array", "object"]
 EVERY_KIND: Final[frozenset[Kind]] = frozenset({"null", "bool", "int", "float", "str", "array", "object"})
 
 
+def is_a(value: Any, classes: Any) -> bool:
+    """`isinstance`, out of type checkers' sight: what comes from outside stays `Any` until a shape has made it."""
+    return isinstance(value, classes)
+
+
+def is_sub(cls: Any, classes: Any) -> bool:
+    """`issubclass`, likewise."""
+    return issubclass(cls, classes)
+
+
 class Misfit(Exception):
     """A value that does not fit. Shapes on the way out put their step in front of ``path``."""
 
@@ -47,11 +57,11 @@ class Shape:
     kinds: frozenset[Kind] = EVERY_KIND  # what its JSON can look like: how a union tells members apart
     types: frozenset[type] = frozenset()  # classes whose values are exactly this shape's
 
-    def dump(self, value: Any) -> Any:
+    def dump(self, value: Any, /) -> Any:
         """`value` as JSON-natural Python. Raises `Misfit`."""
         raise NotImplementedError
 
-    def load(self, wire: Any) -> Any:
+    def load(self, wire: Any, /) -> Any:
         """The value again. Raises `Misfit`."""
         raise NotImplementedError
 
@@ -61,9 +71,10 @@ class NoneShape(Shape):
     kinds = frozenset({"null"})
     types = frozenset({type(None)})
 
-    def dump(self, value: Any) -> None:
-        if value is not None:
-            raise Misfit(self.label, value)
+    def dump(self, value: Any) -> Any:
+        if value is None:
+            return None
+        raise Misfit(self.label, value)
 
     load = dump
 
@@ -73,7 +84,7 @@ class BoolShape(Shape):
     kinds = frozenset({"bool"})
     types = frozenset({bool})
 
-    def dump(self, value: Any) -> bool:
+    def dump(self, value: Any) -> Any:
         if value is True or value is False:
             return value
         raise Misfit(self.label, value)
@@ -266,7 +277,7 @@ def _read_decimal(text: str) -> Decimal:
 
 
 def uuid_shape() -> Shape:
-    return TextShape(UUID, lambda value: UUID.__str__(value), UUID)
+    return TextShape(UUID, UUID.__str__, UUID)
 
 
 def path_shape(cls: type[PurePath]) -> Shape:
@@ -281,8 +292,7 @@ class EnumShape(Shape):
         self._cls = cls
         self.label = cls.__name__
         self.types = frozenset({cls})
-        values = [type(member.value) for member in cls]
-        self._by_value = bool(values) and all(kind in (str, int) for kind in values)
+        self._by_value = len(cls) > 0 and all(type(member.value) in (str, int) for member in cls)
         self.kinds = frozenset({"str", "int"}) if self._by_value else frozenset({"str"})
 
     def dump(self, value: Any) -> Any:

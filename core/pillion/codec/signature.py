@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, Final
 
+from pillion.codec.advice import of_class
 from pillion.codec.compiler import Compiler, Unsupported
 from pillion.codec.containers import ArrayShape, DictShape
 from pillion.codec.hints import Hints, unwrap
@@ -91,7 +92,8 @@ class Signature:
                 return self._compiler.shape(typing.get_args(hint)[0])
             shape = AnyShape() if hint is _EMPTY else self._compiler.shape(hint)
         except Unsupported as error:
-            raise ConfigurationError(f"Task {self._task}: parameter `{parameter.name}`: {error}; {_REMEDY}") from None
+            remedy = (of_class(error.cls) if error.cls else "") or _REMEDY
+            raise ConfigurationError(f"Task {self._task}: parameter `{parameter.name}`: {error}; {remedy}") from None
         if variadic:
             return DictShape("dict", StrShape(), shape)
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -103,8 +105,9 @@ class Signature:
             return unwrap(self._hints.get(name))
         except Exception as error:  # whatever evaluating an annotation raises
             raise ConfigurationError(
-                f"Task {self._task}: the annotation {self._hints.text(name)!r} of parameter `{name}` cannot be resolved "
-                f"({type(error).__name__}: {error}); it must be importable at module level, not under TYPE_CHECKING only"
+                f"Task {self._task}: the annotation {self._hints.text(name)!r} of parameter `{name}` cannot be "
+                f"resolved ({type(error).__name__}: {error}); it must be importable at module level, "
+                "not under TYPE_CHECKING only"
             ) from error
 
     def _check_injected(self, parameters: list[inspect.Parameter], skip: frozenset[str]) -> None:

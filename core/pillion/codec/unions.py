@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pillion.codec.shapes import Kind, Misfit, Shape
+from pillion.codec.shapes import Kind, Misfit, Shape, is_a
 
 TYPE: Final = "$type"  # the two keys of a tagged value
 VALUE: Final = "$value"
@@ -50,7 +50,7 @@ class UnionShape(Shape):
             if member is None:
                 raise Misfit(self.label, wire)
             return member.load(wire)
-        if type(wire) is dict and wire.keys() == {TYPE, VALUE}:
+        if is_a(wire, dict) and wire.keys() == {TYPE, VALUE}:
             if wire[TYPE] not in self._names:
                 raise Misfit(self.label, wire, f"is a {wire[TYPE]}")
             return self._members[self._names.index(wire[TYPE])].load(wire[VALUE])
@@ -66,23 +66,22 @@ class LiteralShape(Shape):
     """One of the values that the annotation lists; `shapes` are theirs, in the same order."""
 
     def __init__(self, choices: Sequence[Any], shapes: Sequence[Shape]) -> None:
-        self._choices = [(type(choice), choice) for choice in choices]
+        self._choices = list(choices)
         self._wires = [shape.dump(choice) for choice, shape in zip(choices, shapes, strict=True)]
         self.label = f"Literal[{', '.join(repr(choice) for choice in choices)}]"
-        self.types = frozenset(kind for kind, _ in self._choices)
+        self.types = frozenset(map(type, self._choices))
         self.kinds = frozenset(kind_of(wire) for wire in self._wires)
-        written = [(type(wire), wire) for wire in self._wires]
-        if any(pair in written[:place] for place, pair in enumerate(written)):
+        if len({(kind_of(wire), wire) for wire in self._wires}) < len(self._wires):
             raise ValueError("two of its values look the same in JSON")
 
     def dump(self, value: Any) -> Any:
-        for (kind, choice), wire in zip(self._choices, self._wires, strict=True):
-            if type(value) is kind and value == choice:
+        for choice, wire in zip(self._choices, self._wires, strict=True):
+            if type(value) is type(choice) and value == choice:
                 return wire
         raise Misfit(self.label, value)
 
     def load(self, wire: Any) -> Any:
-        for known, (_, choice) in zip(self._wires, self._choices, strict=True):
+        for known, choice in zip(self._wires, self._choices, strict=True):
             if type(wire) is type(known) and wire == known:
                 return choice
         raise Misfit(self.label, wire)

@@ -17,6 +17,10 @@ class PerLoop:
 
     opener: Callable[..., Any]
 
+    def __call__(self) -> Coroutine[Any, Any, Any]:
+        """This loop's value."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:

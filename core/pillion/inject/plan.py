@@ -6,12 +6,13 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from pillion.codec.hints import Hints, unwrap
+from pillion.codec.hints import Hints, call_of, unwrap
+from pillion.codec.shapes import is_a
 from pillion.errors import ConfigurationError
 from pillion.inject.markers import MarkerReader, PerLoop, Provider, Refusal, injected
 
@@ -41,7 +42,7 @@ class Plan:
     """What one function is given. False in a boolean context if that is nothing."""
 
     name: str
-    injected: Mapping[str, Injected] = field(default_factory=dict)
+    injected: Mapping[str, Injected] = field(default_factory=dict[str, "Injected"])
 
     def __bool__(self) -> bool:
         return bool(self.injected)
@@ -82,9 +83,10 @@ class Planner:
         above: tuple[Any, ...],
     ) -> Injected:
         fn = provider.fn if provider.fn is not None else unwrap(hints.get(parameter.name))
-        if not callable(fn) or type(fn).__hash__ is None:
+        if not _usable(fn):
             raise ConfigurationError(
-                f"{' -> '.join(path)}: parameter `{parameter.name}` depends on {fn!r}, which cannot be called (or hashed)"
+                f"{' -> '.join(path)}: parameter `{parameter.name}` depends on {fn!r}, "
+                "which cannot be called, or has no hash"
             )
         return self._tree(fn, provider.use_cache, (*path, called(fn)), above)
 
@@ -126,7 +128,8 @@ class Planner:
         if marker is None:
             hint = _quietly(hints, parameter.name)
             if typing.get_origin(hint) is typing.Annotated:
-                marker = next(filter(None, map(self._read, reversed(hint.__metadata__))), None)
+                found = [self._read(item) for item in hint.__metadata__]
+                marker = next((each for each in reversed(found) if each is not None), None)
         if parameter.default is injected and not isinstance(marker, Provider):
             raise ConfigurationError(
                 f"{' -> '.join(path)}: parameter `{parameter.name}` is `= injected`, but its annotation "
@@ -135,7 +138,8 @@ class Planner:
             )
         if isinstance(marker, Provider) and parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise ConfigurationError(
-                f"{' -> '.join(path)}: parameter `{parameter.name}` is positional-only; what is injected is passed by keyword"
+                f"{' -> '.join(path)}: parameter `{parameter.name}` is positional-only; "
+                "what is injected is passed by keyword"
             )
         return marker
 
@@ -160,7 +164,7 @@ def manner_of(fn: Callable[..., Any]) -> Manner:
         fn = fn.func
     if isinstance(fn, type):
         return "plain"
-    for candidate in (fn, getattr(fn, "__call__", None)):
+    for candidate in (fn, call_of(fn)):
         if inspect.isasyncgenfunction(candidate):
             return "async generator"
         if inspect.isgeneratorfunction(candidate):
@@ -168,6 +172,10 @@ def manner_of(fn: Callable[..., Any]) -> Manner:
         if inspect.iscoroutinefunction(candidate):
             return "coroutine"
     return "plain"
+
+
+def _usable(fn: Any) -> bool:
+    return callable(fn) and is_a(fn, Hashable)
 
 
 def _opener(fn: Callable[..., Any], manner: Manner) -> Callable[..., Any]:
