@@ -1,7 +1,7 @@
 """The few lines that everybody should see: start, drain, end.
 
-Under a plain server nobody has configured our logger, and INFO on it would vanish. Then, and only then, the line goes to
-stderr; with any logging configuration in place it is an ordinary record of the logger ``pillion``.
+Under a plain server nobody has configured our logger, and INFO on it would vanish. Then, and only then, the line
+goes to stderr; with any logging configuration in place it is an ordinary record of the logger ``pillion``.
 """
 
 from __future__ import annotations

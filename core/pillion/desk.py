@@ -91,7 +91,9 @@ class Desk:
         async def work() -> list[Job[Any]]:
             return await self.enqueue_bound(bounds)
 
-        return self._process().run_blocking(work, timeout=None, instead="await task.enqueue(…) or await enqueue(task, …)")
+        return self._process().run_blocking(
+            work, timeout=None, instead="await task.enqueue(…) or await enqueue(task, …)"
+        )
 
     def _tell_timers(self, news: Sequence[NewJob]) -> None:
         runtime = self._runtime()
@@ -145,7 +147,9 @@ class Desk:
                 if deadline is not None:
                     pause = min(pause, deadline - time.monotonic())
                     if pause <= 0:
-                        raise ResultTimeout(f"job {job_id} had not ended after {timeout:g} s; it goes on: ask again later")
+                        raise ResultTimeout(
+                            f"job {job_id} had not ended after {timeout:g} s; it goes on: ask again later"
+                        )
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended, pause)
             finally:

@@ -1,22 +1,22 @@
 """What Pillion raises. Every message says what to do next.
 
-    PillionError
-    ├── ConfigurationError         a setting or declaration that cannot work (also a ValueError)
-    │   └── WrongSchema            the store's schema is of another version
-    ├── NotStarted                 the injected handle was used, but no lifespan ran in this process
-    ├── ArgumentError              an argument does not fit the task's signature (also a TypeError)
-    ├── UnknownTask                no task of this name is registered in this process
-    ├── StoreError
-    │   ├── StoreAway              unreachable for now: the same call may be repeated
-    │   │   └── StoreUnavailable   an enqueue's deadline passed: surely not stored
-    │   ├── StoreContended         lost against another writer: repeat after a pause
-    │   └── StoreData              the data itself is refused: repeating is of no use
-    ├── EnqueueUnknown             sent and not answered: `await error.job.ensure()` settles it
-    ├── KeyTaken                   a unique key is held by an unfinished job
-    ├── JobFailed                  `result()` of a job that failed
-    │   └── JobCancelled           … or was cancelled
-    ├── ResultTimeout              `result(timeout=…)` ran out (also a TimeoutError)
-    └── Draining                   this process is shutting down, a wait ended early
+PillionError
+├── ConfigurationError         a setting or declaration that cannot work (also a ValueError)
+│   └── WrongSchema            the store's schema is of another version
+├── NotStarted                 the injected handle was used, but no lifespan ran in this process
+├── ArgumentError              an argument does not fit the task's signature (also a TypeError)
+├── UnknownTask                no task of this name is registered in this process
+├── StoreError
+│   ├── StoreAway              unreachable for now: the same call may be repeated
+│   │   └── StoreUnavailable   an enqueue's deadline passed: surely not stored
+│   ├── StoreContended         lost against another writer: repeat after a pause
+│   └── StoreData              the data itself is refused: repeating is of no use
+├── EnqueueUnknown             sent and not answered: `await error.job.ensure()` settles it
+├── KeyTaken                   a unique key is held by an unfinished job
+├── JobFailed                  `result()` of a job that failed
+│   └── JobCancelled           … or was cancelled
+├── ResultTimeout              `result(timeout=…)` ran out (also a TimeoutError)
+└── Draining                   this process is shutting down, a wait ended early
 """
 
 from __future__ import annotations

@@ -45,7 +45,14 @@ class Job(Generic[R]):
     """
 
     def __init__(
-        self, desk: Desk, job_id: str, task: str, *, created: bool = True, new: NewJob | None = None, row: JobRow | None = None
+        self,
+        desk: Desk,
+        job_id: str,
+        task: str,
+        *,
+        created: bool = True,
+        new: NewJob | None = None,
+        row: JobRow | None = None,
     ) -> None:
         self._desk = desk
         self._new = new
@@ -139,7 +146,12 @@ class Job(Generic[R]):
         if row.state == "succeeded" and row.started_us is not None and row.finished_us is not None:
             attempts.append(
                 Attempt(
-                    row.attempt, "succeeded", row.worker or "", _instant(row.started_us), _instant(row.finished_us), None
+                    row.attempt,
+                    "succeeded",
+                    row.worker or "",
+                    _instant(row.started_us),
+                    _instant(row.finished_us),
+                    None,
                 )
             )
         return attempts
@@ -178,7 +190,7 @@ class Job(Generic[R]):
         )
 
     async def cancel(self) -> bool:
-        """Cancel the job. True: it will not run (any more). False: it runs, and was asked to stop, or had ended before."""
+        """Cancel the job. True: it will not run (any more). False: it runs and was asked to stop, or had ended."""
         return await self._desk.cancel(self.id) == "cancelled"
 
     async def ensure(self) -> Job[R]:

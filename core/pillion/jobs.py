@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from pillion import settings as _settings
@@ -19,7 +19,7 @@ from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 from pillion.process import Process
 from pillion.registry import Registry
-from pillion.resource import Resource
+from pillion.resource import Resource, ResourceDecorator
 from pillion.settings import Durability, LoopChoice
 from pillion.store import open_store
 from pillion.task import Bound, TaskDecorator
@@ -32,9 +32,9 @@ _BATCH = 1000  # jobs an atomic step of `enqueue_many`
 class Jobs:
     """Tasks, a store and the settings of the worker. Importing or building it opens nothing.
 
-    ``url`` names the store: ``sqlite:///jobs.db``, or ``memory://`` in tests; None reads ``PILLION_URL`` and falls back to
-    ``sqlite:///jobs.db``. Every other setting is keyword-only; an argument wins over ``PILLION_<NAME>``, that over
-    the default. Raises `ConfigurationError` for a setting that cannot work.
+    ``url`` names the store: ``sqlite:///jobs.db``, or ``memory://`` in tests; None reads ``PILLION_URL`` and falls
+    back to ``sqlite:///jobs.db``. Every other setting is keyword-only; an argument wins over ``PILLION_<NAME>``, that
+    over the default. Raises `ConfigurationError` for a setting that cannot work.
 
     queues: the queues this process serves, or a mapping of queue to how many of its jobs may run here at a time.
     concurrency: async jobs at a time. threads: ``def`` jobs at a time. loops: job loops.
@@ -99,11 +99,10 @@ class Jobs:
         """``@jobs.task`` or ``@jobs.task(max_attempts=5, timeout=30, …)``: register a function as a task."""
         return TaskDecorator(self._desk, self._tasks.add)
 
-    def resource(self, function: Callable[..., Any]) -> Resource[Any]:
-        """Declare what is opened once per event loop and closed with it, for routes and jobs alike."""
-        resource: Resource[Any] = Resource(self._desk, function)
-        self._resources.append(resource)
-        return resource
+    @property
+    def resource(self) -> ResourceDecorator:
+        """``@jobs.resource``: what is opened once per event loop and closed with it, for routes and jobs alike."""
+        return ResourceDecorator(self._desk, self._resources.append)
 
     # -- using -----------------------------------------------------------------------------------------------
 
@@ -143,11 +142,9 @@ class Jobs:
 
     def lifespan(self, app: Any) -> AbstractAsyncContextManager[None]:
         """Framework packages add this. Raises `ConfigurationError` that names the right one."""
-        module = type(app).__module__.partition(".")[0]
-        package = {"fastapi": "pillion_fastapi", "starlette": "pillion_starlette", "litestar": "pillion_litestar"}
-        raise ConfigurationError(
-            f"pillion.Jobs knows no framework: use `from {package.get(module, 'pillion_starlette')} import Jobs` for this app"
-        )
+        framework = type(app).__module__.partition(".")[0]
+        package = f"pillion_{framework}" if framework in ("fastapi", "litestar") else "pillion_starlette"
+        raise ConfigurationError(f"pillion.Jobs knows no framework: write `from {package} import Jobs` for this app")
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -171,6 +168,4 @@ class Jobs:
         return process
 
     def _build_store(self) -> Any:
-        return open_store(
-            self.settings.url, namespace=self.settings.namespace, durability=self.settings.durability
-        )
+        return open_store(self.settings.url, namespace=self.settings.namespace, durability=self.settings.durability)

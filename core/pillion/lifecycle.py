@@ -28,7 +28,7 @@ class Lifecycle:
 
     @asynccontextmanager
     async def enter(self, *, worker: bool) -> AsyncGenerator[bool]:
-        """Open the store for this loop and, unless `worker` is False, run the worker. Yields True for the first entry."""
+        """Open the store for this loop and, unless `worker` is False, run the worker. Yields True at the first."""
         process = self._process()
         first = self.entered == 0
         if first:

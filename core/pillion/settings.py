@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pillion.errors import ConfigurationError
-from pillion.options import duration_us
+from pillion.options import MAX_NAME, check_text, duration_us
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 
@@ -96,8 +96,7 @@ def _queues(name: str, value: Any) -> dict[str, int | None]:
     if not limits:
         raise ConfigurationError(f'{name} must name at least one queue, e.g. queues=("default",)')
     for queue, limit in limits.items():
-        if not isinstance(queue, str) or not queue or len(queue) > 100:
-            raise ConfigurationError(f"{name}: a queue's name is text of 1 to 100 characters, not {queue!r}")
+        check_text(name, queue, MAX_NAME)
         if limit is not None:
             _whole(1)(f"{name}[{queue!r}]", limit)
     return limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pillion.model import Kind, Want
+from pillion.model import Claim, Kind, Settlement, Want
 
 
 def share(
@@ -25,15 +25,16 @@ def share(
     count = len(queues)
     left = dict(room)
     for kind, slots in free.items():
+        unshared = slots
         for position in range(count):
             queue = queues[(turn + position) % count]
-            share_here = -(-slots // (count - position))
+            share_here = -(-unshared // (count - position))
             if queue in left:
                 share_here = min(share_here, left[queue])
                 left[queue] -= share_here
             if share_here > 0:
                 wants.append(Want(queue, kind, False, share_here))
-                slots -= share_here
+                unshared -= share_here
     if suspect and wants:
         place = turn % len(wants)
         chosen = wants[place]
@@ -44,3 +45,16 @@ def share(
             wants[place] = Want(chosen.queue, chosen.kind, False, chosen.slots - 1)
             wants.append(asked)
     return wants
+
+
+def more_expected(wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement]) -> bool:
+    """Whether another exchange at once may bring more: a want was filled, or a settlement made a job ready."""
+    if any(settlement.state == "queued" for settlement in settled):
+        return True
+    if not claims:
+        return False
+    counts: dict[tuple[str, Kind, bool], int] = {}
+    for claim in claims:
+        sort = (claim.queue, claim.kind, claim.suspect)
+        counts[sort] = counts.get(sort, 0) + 1
+    return any(counts.get((want.queue, want.kind, want.suspect), 0) >= want.slots for want in wants)

@@ -131,3 +131,17 @@ def rescued(held: Held, error: str, retention: Retention) -> Rescue:
         keep_us=retention.keep_us("failed" if over else "cancelled"),
     )
     return Rescue(held.worker, held.link, settlement)
+
+
+def refused(settlement: Settlement, error: str, retention: Retention) -> Settlement:
+    """The store does not take this outcome: the job is recorded as failed instead, so that it ends at all."""
+    return Settlement(
+        seq=settlement.seq,
+        ticket=settlement.ticket,
+        outcome="failed",
+        state="failed",
+        failures=1,
+        keyed=settlement.keyed,
+        error=error,
+        keep_us=retention.keep_us("failed"),
+    )

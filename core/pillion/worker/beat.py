@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pillion.model import Orders, Report
@@ -46,10 +47,8 @@ class Beat:
                 self.longest_gap = max(self.longest_gap, now - self.last)
             self.last = now
             await self._obey(identity, orders)
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._soon.wait(), self.interval)
-            except TimeoutError:
-                pass
             self._soon.clear()
 
     async def _join(self, buried: Identity | None) -> Identity:

@@ -1,30 +1,27 @@
 """A job loop: an event loop in a thread of its own that claims, runs and settles jobs.
 
 One exchange with the store a cycle: outcomes go in, claims come out. While an exchange is in flight the next
-outcomes gather. An exchange is never cancelled; unanswered, it is repeated under its number.
+outcomes gather.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import random
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pillion import failure
-from pillion.errors import StoreAway, StoreContended, StoreData
-from pillion.model import FINAL, Claim, Exchanged, Kind, Settlement, Want
-from pillion.policy import transitions
+from pillion.model import FINAL, Claim, Kind, Settlement, Want
+from pillion.policy.claims import more_expected
 from pillion.process import Scope
 from pillion.store.base import Link
 from pillion.worker.attempt import Attempt
-from pillion.worker.outbox import Outbox
+from pillion.worker.attempts import Attempts
+from pillion.worker.exchanges import Exchanges
 from pillion.worker.threads import DaemonExecutor
 
 if TYPE_CHECKING:
@@ -32,11 +29,8 @@ if TYPE_CHECKING:
     from pillion.worker.runtime import Runtime
 
 log = logging.getLogger("pillion")
-_EAGER: Final = sys.version_info >= (3, 12)
 _WIDE_EVERY: Final = 1.0  # seconds between exchanges that ask for suspects and for kinds that no task of ours has
-_RECONCILE_EVERY: Final = 10.0  # seconds between comparisons of what runs here with what the store shows
-_FIRST_PAUSE: Final = 0.02  # seconds before an unanswered exchange is repeated; doubles up to the last
-_LAST_PAUSE: Final = 1.0
+_COMPARE_EVERY: Final = 10.0  # seconds between comparisons of what runs here with what the store shows
 _ALL_KINDS: Final[tuple[Kind, ...]] = ("async", "thread", "app")
 
 
@@ -46,15 +40,11 @@ class JobLoop:
     def __init__(self, runtime: Runtime, index: int) -> None:
         self._runtime = runtime
         self.index = index
-        self.running: dict[int, Attempt] = {}
         self.seen_at = time.monotonic()  # when the loop last took a turn, for the watchdog
-        self.trouble: str | None = None  # why the last exchange was not answered
-        self.exchanges = 0
-        self.last_answer = 0.0  # monotonic; 0: none yet
-        self._outbox = Outbox()
-        self._identity: Identity | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None  # once the thread runs
+        self._attempts = Attempts(runtime, self._wake, self.signal)
+        self._exchanges: Exchanges | None = None
         self._link: Link | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: Scope | None = None
         self._sleeper: asyncio.Future[None] | None = None
         self._signalled = False  # a wake-up from another thread is on its way
@@ -62,7 +52,7 @@ class JobLoop:
         self._nudges = 0
         self._closing = False
         self._wide_at = 0.0
-        self._reconcile_at = 0.0
+        self._compare_at = 0.0
         self._main: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run_thread, name=f"pillion-loop-{index}", daemon=True)
 
@@ -73,9 +63,9 @@ class JobLoop:
         self._thread.start()
 
     @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop, once the thread runs."""
-        return self._loop
+    def running(self) -> dict[int, Attempt]:
+        """Attempts by seq whose code has not ended."""
+        return self._attempts.running
 
     @property
     def alive(self) -> bool:
@@ -90,14 +80,24 @@ class JobLoop:
     @property
     def pending(self) -> int:
         """Outcomes not handed in yet."""
-        return len(self._outbox)
+        return len(self._attempts.outbox)
+
+    @property
+    def last_answer(self) -> float:
+        """The monotonic instant of the last answered exchange; 0: none yet."""
+        return self._exchanges.last_answer if self._exchanges else 0.0
+
+    @property
+    def trouble(self) -> bool:
+        """True while the store does not answer."""
+        return self._exchanges is not None and self._exchanges.trouble is not None
 
     def signal(self) -> None:
         """Wake the loop; cheap when a wake-up is on its way already."""
-        if not self._signalled and self._loop is not None:
+        if not self._signalled and self.loop is not None:
             self._signalled = True
             try:
-                self._loop.call_soon_threadsafe(self._signal_arrived)
+                self.loop.call_soon_threadsafe(self._signal_arrived)
             except RuntimeError:  # closed
                 self._signalled = False
 
@@ -108,15 +108,19 @@ class JobLoop:
         self.signal()
 
     def request_close(self) -> None:
-        """End the loop once its outcomes are handed in; from any thread, returns at once."""
+        """End the loop once its outcomes are handed in; returns at once."""
         self._closing = True
         self.signal()
 
     def abandon(self) -> None:
         """End it now: an exchange that nobody answers is given up with the process."""
-        if self._loop is not None and self._main is not None:
+        if self.loop is not None and self._main is not None:
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._main.cancel)
+                self.loop.call_soon_threadsafe(self._main.cancel)
+
+    def turn(self) -> None:
+        """The watchdog's question, on the loop: it takes a turn."""
+        self.seen_at = time.monotonic()
 
     # -- the thread ----------------------------------------------------------------------------------------
 
@@ -124,16 +128,18 @@ class JobLoop:
         loop = self._runtime.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.set_default_executor(DaemonExecutor(self._runtime.settings.threads, f"pillion-io-{self.index}"))
-        self._loop = loop
-        self._main = loop.create_task(self._serve(), name="pillion-exchange")
+        self.loop = loop
+        self._main = loop.create_task(self._serve(loop), name="pillion-exchange")
         try:
             while not self._main.done():
                 try:
                     loop.run_until_complete(self._main)
                 except (SystemExit, KeyboardInterrupt):  # left by foreign code on the loop: entered again
-                    log.warning("something on job loop %d raised SystemExit; it goes on", self.index)
+                    log.warning("something on job loop %d raised SystemExit; the loop goes on", self.index)
                 except asyncio.CancelledError:
                     break
+        except Exception:
+            log.exception("job loop %d ended unexpectedly", self.index)
         finally:
             self._wind_up(loop)
 
@@ -162,29 +168,28 @@ class JobLoop:
         if self._sleeper is not None and not self._sleeper.done():
             self._sleeper.set_result(None)
 
-    def turn(self) -> None:
-        """The watchdog's question: the loop takes a turn."""
-        self.seen_at = time.monotonic()
-
     # -- cycles ----------------------------------------------------------------------------------------------
 
-    async def _serve(self) -> None:
-        self._scope = self._runtime.process.scope()
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        runtime = self._runtime
+        self._scope = runtime.process.scope()
         self._scope.users += 1
         while not self._closing:
-            identity = self._runtime.identity
+            identity = runtime.identity
             if identity is None or identity.dead:
-                await self._sleep()
+                await self._sleep(loop)
                 continue
-            self._identity = identity
-            link = self._link = await self._runtime.process.store.link(identity.id, self.index)
-            hints = asyncio.create_task(self._follow(link), name="pillion-hints")
+            self._attempts.under(identity.id)
+            self._link = await runtime.process.store.link(identity.id, self.index)
+            self._exchanges = Exchanges(self._link, lambda: runtime.only, runtime.runner.retention)
+            self._compare_at = time.monotonic() + _COMPARE_EVERY
+            hints = loop.create_task(self._follow(self._link), name="pillion-hints")
             try:
-                await self._cycles(identity, link)
+                await self._cycles(loop, identity, self._exchanges)
             finally:
                 hints.cancel()
                 await asyncio.wait([hints], timeout=1.0)
-                self._link = None
+                link, self._link = self._link, None
                 await link.aclose()
 
     async def _follow(self, link: Link) -> None:
@@ -196,108 +201,81 @@ class JobLoop:
             else:
                 self._runtime.process.waits.look_again()
 
-    async def _cycles(self, identity: Identity, link: Link) -> None:
-        runtime, slots, outbox = self._runtime, self._runtime.slots, self._outbox
-        number = 0
+    async def _cycles(self, loop: asyncio.AbstractEventLoop, identity: Identity, exchanges: Exchanges) -> None:
+        runtime, slots, outbox = self._runtime, self._runtime.slots, self._attempts.outbox
+        assert self._scope is not None
+        resources = self._scope.resources
         while not (self._closing and not outbox):
             if identity.dead:
                 outbox.clear()
                 return
-            now = time.monotonic()
-            if now >= self._reconcile_at:
-                await self._reconcile(link)
-                self._reconcile_at = now + _RECONCILE_EVERY
+            if exchanges.interrupted or time.monotonic() >= self._compare_at:
+                await self._compare(exchanges)
             batch = outbox.take()
-            wants: list[Want] = []
-            if (self._look or batch) and not runtime.draining and not self._closing:
-                wide = now >= self._wide_at
-                if wide:
-                    self._wide_at = now + _WIDE_EVERY
-                wants = slots.reserve(_ALL_KINDS if wide else runtime.kinds, suspect=wide)
+            wants = self._wants(bool(batch))
             if not batch and not wants:
-                await self._sleep()
+                await self._sleep(loop)
                 continue
             nudges = self._nudges
-            number += 1
             settled = [settlement for settlement, _ in batch]
-            try:
-                answer = await self._exchange(link, number, settled, wants)
-            except StoreData:
-                slots.settle(wants, ())
-                number = await self._one_by_one(link, number, settled)
-                continue
+            answer = await exchanges.exchange(settled, wants)
             slots.settle(wants, answer.claims)
-            self._answered(batch, answer)
-            more = _more(wants, answer.claims, settled)
+            if batch:
+                self._settled(batch, answer.refused)
             if answer.claims:
-                self._start_all(answer.claims, identity)
-            if wants:
-                self._look = more or self._nudges != nudges
-            else:
-                self._look = self._look or more
+                self._attempts.start(answer.claims, loop, resources)
+            self._decide_look(wants, answer.claims, settled, nudges)
             if answer.standing == "dead":
                 runtime.bury(identity)
             elif answer.standing == "lapsed":
                 self._look = False  # the next beat revives the lease and nudges
 
-    async def _exchange(
-        self, link: Link, number: int, settled: Sequence[Settlement], wants: Sequence[Want]
-    ) -> Exchanged:
-        """One exchange, repeated under its number until it is answered. Raises only `StoreData`."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                answer = await link.exchange(number, settled, wants, self._runtime.only)
-            except (StoreAway, StoreContended) as error:
-                if self.trouble is None:
-                    log.warning("the store cannot be used now (%s); outcomes are kept and handed in again", error)
-                self.trouble = str(error)
-                await asyncio.sleep(pause * (0.5 + random.random()))
-                pause = min(pause * 2, _LAST_PAUSE)
-            else:
-                if self.trouble is not None:
-                    log.warning("the store can be used again")
-                    self.trouble = None
-                    self._reconcile_at = 0.0
-                self.exchanges += 1
-                self.last_answer = time.monotonic()
-                return answer
+    def _wants(self, settling: bool) -> list[Want]:
+        """What to ask for: nothing while draining, or when the last look found nothing and none came since."""
+        runtime = self._runtime
+        if runtime.draining or self._closing or not (self._look or settling):
+            return []
+        now = time.monotonic()
+        wide = now >= self._wide_at
+        if wide:
+            self._wide_at = now + _WIDE_EVERY
+        return runtime.slots.reserve(_ALL_KINDS if wide else runtime.kinds, suspect=wide)
 
-    async def _one_by_one(self, link: Link, number: int, settled: Sequence[Settlement]) -> int:
-        """Hand in alone what the store refused together; the culprit goes in as failed. The last number used."""
-        for settlement in settled:
-            number += 1
-            try:
-                await self._exchange(link, number, [settlement], ())
-            except StoreData as error:
-                log.error("the store refused the outcome of a job (%s); it is recorded as failed", type(error).__name__)
-                number += 1
-                await self._exchange(link, number, [_refused(settlement, self._runtime.runner.retention)], ())
-        return number
+    def _decide_look(
+        self, wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement], nudges: int
+    ) -> None:
+        more = more_expected(wants, claims, settled)
+        if wants:
+            self._look = more or self._nudges != nudges
+        else:
+            self._look = self._look or more
 
-    def _answered(self, batch: Sequence[tuple[Settlement, str]], answer: Exchanged) -> None:
-        if not batch:
-            return
-        self._runtime.count(settlement for settlement, _ in batch)
-        if answer.refused:
-            log.warning("%d outcomes came too late: those jobs run elsewhere by now", len(answer.refused))
-        if self._runtime.process.waits:
-            self._runtime.process.waits.ended(job_id for settlement, job_id in batch if settlement.state in FINAL)
-        delays = [settlement.delay_us for settlement, _ in batch if settlement.state == "scheduled"]
-        if delays:
-            self._runtime.scheduled_in(min(delays))
+    async def _compare(self, exchanges: Exchanges) -> None:
+        held = await exchanges.held()
+        if held is not None:
+            self._attempts.compare(held)
+            exchanges.interrupted = False
+        self._compare_at = time.monotonic() + _COMPARE_EVERY
 
-    async def _sleep(self) -> None:
+    def _settled(self, batch: Sequence[tuple[Settlement, str]], refused: Sequence[int]) -> None:
+        runtime = self._runtime
+        runtime.count(settlement for settlement, _ in batch)
+        if refused:
+            log.warning("%d outcomes came too late: those jobs run elsewhere by now", len(refused))
+        if runtime.process.waits:
+            runtime.process.waits.ended(job_id for settlement, job_id in batch if settlement.state in FINAL)
+        for settlement, _ in batch:
+            if settlement.state == "scheduled":
+                runtime.scheduled_in(settlement.delay_us)
+
+    async def _sleep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until woken, or for one poll interval; then look at the store again."""
-        if self._loop is None:
-            return
-        self._sleeper = self._loop.create_future()
-        if self._signalled or len(self._outbox):  # came between the last look and now
-            self._sleeper = None
+        if self._signalled or self._attempts.outbox:  # came between the last look and now
             await asyncio.sleep(0)
             return
+        self._sleeper = loop.create_future()
         interval = self._runtime.settings.poll_interval * (0.9 + 0.2 * random.random())
-        timer = self._loop.call_later(interval, self._poll)
+        timer = loop.call_later(interval, self._poll)
         self._tell_idle(True)
         try:
             await self._sleeper
@@ -306,137 +284,12 @@ class JobLoop:
             self._sleeper = None
             self._tell_idle(False)
 
-    def _tell_idle(self, idle: bool) -> None:
-        """Siblings wake an idle process for jobs that they cannot take themselves."""
-        if self._link is not None:
-            self._link.idle(idle and not self._runtime.draining)
-
     def _poll(self) -> None:
         self._look = True
         self._wide_at = 0.0
         self._wake()
 
-    async def _reconcile(self, link: Link) -> None:
-        """Compare what runs here with what the store shows under this link (a lost answer, a changed store)."""
-        try:
-            held = {claim.seq: claim for claim in await link.held()}
-        except (StoreAway, StoreContended):
-            return
-        pending = {settlement.seq for settlement, _ in self._outbox.peek()}
-        for seq, claim in held.items():
-            if seq not in self.running and seq not in pending:
-                self._outbox.put(transitions.released(claim, self._runtime.runner.retention), claim.id)
-        for seq, attempt in list(self.running.items()):
-            if seq not in held or held[seq].ticket != attempt.claim.ticket:
-                log.warning("job %s of %s is no longer ours in the store; asking it to stop", attempt.claim.id, attempt.claim.task)
-                attempt.ask_soon("lost")
-
-    # -- attempts ----------------------------------------------------------------------------------------------
-
-    def _start_all(self, claims: Sequence[Claim], identity: Identity) -> None:
-        runtime = self._runtime
-        for claim in claims:
-            task = runtime.find(claim.task)
-            if task is None or runtime.draining:
-                if task is None:
-                    runtime.met_unknown(claim.task)
-                runtime.slots.free(claim)
-                self._outbox.put(transitions.released(claim, runtime.runner.retention), claim.id)
-                continue
-            attempt = Attempt(claim, task, identity.id)
-            self.running[claim.seq] = attempt
-            kind = runtime.kind_of(task)
-            if kind == "async":
-                self._spawn(attempt)
-            elif kind == "app":
-                runtime.start_on_app(attempt, self._finish_elsewhere)
-            elif task.injected:
-                self._spawn(attempt, in_thread=True)
-            else:
-                attempt.thread = True
-                runtime.threads.submit(_ThreadRun(runtime.runner, attempt, self._finish_elsewhere))
-
-    def _spawn(self, attempt: Attempt, in_thread: bool = False) -> None:
-        assert self._loop is not None and self._scope is not None
-        attempt.loop = self._loop
-        resources = self._scope.resources
-        run = (
-            self._runtime.runner.in_thread_with_injection(attempt, resources, self._runtime.threads, self._finish)
-            if in_thread
-            else self._runtime.runner.on_loop(attempt, resources, self._finish)
-        )
-        coroutine = new_task(run, self._loop)
-        if not coroutine.done():
-            attempt.coroutine = coroutine
-            timeout = self._runtime.runner.timeout(attempt)
-            if timeout is not None and not in_thread:
-                attempt.timer = self._loop.call_later(timeout, attempt.timed_out)
-
-    def _finish(self, attempt: Attempt, settlement: Settlement) -> None:
-        """An attempt's code has ended, on this loop."""
-        if attempt.timer is not None:
-            attempt.timer.cancel()
-        self._ended(attempt, settlement)
-        self._wake()
-
-    def _finish_elsewhere(self, attempt: Attempt, settlement: Settlement) -> None:
-        """An attempt's code has ended, on another thread."""
-        self._ended(attempt, settlement)
-        self.signal()
-
-    def _ended(self, attempt: Attempt, settlement: Settlement) -> None:
-        claim = attempt.claim
-        self.running.pop(claim.seq, None)
-        self._runtime.slots.free(claim)
-        if self._identity is not None and attempt.worker == self._identity.id:
-            self._outbox.put(settlement, claim.id)
-        if settlement.error is not None:
-            self._runtime.tell_failure(attempt, settlement)
-
-
-class _ThreadRun:
-    """A job's run as a plain callable; lighter than a closure a job."""
-
-    __slots__ = ("_attempt", "_finish", "_runner")
-
-    def __init__(self, runner: Any, attempt: Attempt, finish: Any) -> None:
-        self._runner = runner
-        self._attempt = attempt
-        self._finish = finish
-
-    def __call__(self) -> None:
-        contextvars.Context().run(self._runner.in_thread, self._attempt, None, self._finish)
-
-
-def new_task(run: Any, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    """A task in a clean context, started at once where Python can (3.12)."""
-    if _EAGER:
-        return asyncio.Task(run, loop=loop, context=contextvars.Context(), eager_start=True)
-    return asyncio.Task(run, loop=loop, context=contextvars.Context())
-
-
-def _more(wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement]) -> bool:
-    """Another exchange at once may bring more: a want was filled, or a settlement made a job ready."""
-    if any(settlement.state == "queued" for settlement in settled):
-        return True
-    if not claims:
-        return False
-    counts: dict[tuple[str, Kind, bool], int] = {}
-    for claim in claims:
-        sort = (claim.queue, claim.kind, claim.suspect)
-        counts[sort] = counts.get(sort, 0) + 1
-    return any(counts.get((want.queue, want.kind, want.suspect), 0) >= want.slots for want in wants)
-
-
-def _refused(settlement: Settlement, retention: Any) -> Settlement:
-    error = failure.text("StoreData", "the store refused this job's outcome; see the log of its process")
-    return Settlement(
-        seq=settlement.seq,
-        ticket=settlement.ticket,
-        outcome="failed",
-        state="failed",
-        failures=1,
-        keyed=settlement.keyed,
-        error=error,
-        keep_us=retention.keep_us("failed"),
-    )
+    def _tell_idle(self, idle: bool) -> None:
+        """Siblings wake an idle process for jobs that they cannot take themselves."""
+        if self._link is not None:
+            self._link.idle(idle and not self._runtime.draining)

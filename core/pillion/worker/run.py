@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from pillion.task import Task
     from pillion.worker.threads import DaemonThreads
 
-_CROSSED = ("attached to a different loop", "bound to a different event loop", "different event loop", "Event loop is closed")
+_CROSSED = (
+    "attached to a different loop",
+    "bound to a different event loop",
+    "different event loop",
+    "Event loop is closed",
+)
 _CROSSED_NOTE = (
     "An object that belongs to one event loop was used on another: jobs run on their own loop, not on the app's. "
     "Make the client or engine a @jobs.resource (opened once per loop, for routes and jobs alike), or run this task "
@@ -41,7 +46,9 @@ class Injection(Protocol):
 class Runner:
     """Runs attempts by the rules of one `Jobs`; the same for every loop and thread."""
 
-    def __init__(self, inject: Injection, max_attempts: int, timeout: float | None, backoff: Backoff, retention: Retention) -> None:
+    def __init__(
+        self, inject: Injection, max_attempts: int, timeout: float | None, backoff: Backoff, retention: Retention
+    ) -> None:
         self._inject = inject
         self._max_attempts = max_attempts
         self._timeout = timeout

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,13 +19,13 @@ from pillion.errors import StoreAway
 from pillion.model import FINAL, Kind, Settlement, WorkerInfo
 from pillion.process import Process
 from pillion.settings import Settings
-from pillion.store.base import Store
 from pillion.worker import status
 from pillion.worker.attempt import Attempt
+from pillion.worker.attempts import new_task
 from pillion.worker.drain import GRACE, Drain
 from pillion.worker.host import boot_id
 from pillion.worker.identity import Identity
-from pillion.worker.loop import JobLoop, new_task
+from pillion.worker.loop import JobLoop
 from pillion.worker.pulse import Pulse
 from pillion.worker.run import Injection, Runner
 from pillion.worker.signals import WATCHER
@@ -104,8 +103,7 @@ class Runtime:
         WATCHER.remove(self)
         for loop in self.loops:
             loop.request_close()
-        still_running = [attempt for attempt in self.running()]
-        await self._until(lambda: not any(loop.alive for loop in self.loops), 0.1 if still_running else 1.5)
+        await self._until(lambda: not any(loop.alive for loop in self.loops), 0.1 if self.running() else 1.5)
         if self.running():
             # A thread's code goes on: keep beating for it until this process is gone. Its certificate frees it then.
             return

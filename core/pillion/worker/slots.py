@@ -36,9 +36,7 @@ class Slots:
             if not free:
                 return []
             self._turn += 1
-            wants = share(
-                free, self._queues, self._room, turn=self._turn, suspect=suspect and self._suspect is None
-            )
+            wants = share(free, self._queues, self._room, turn=self._turn, suspect=suspect and self._suspect is None)
             for want in wants:
                 self._free[want.kind] -= want.slots
                 if want.queue in self._room:

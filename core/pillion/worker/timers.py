@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pillion.worker.supervisor import Duty
@@ -38,10 +39,8 @@ class Timers:
         while True:
             timeout = None if not self._due else max(self._due[0] - time.monotonic(), 0.0)
             if timeout is None or timeout > 0:
-                try:
+                with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), timeout)
-                except TimeoutError:
-                    pass
                 self._wake.clear()
                 if self._due and self._due[0] > time.monotonic():
                     continue

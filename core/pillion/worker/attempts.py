@@ -1,0 +1,134 @@
+"""The attempts of one job loop: started from claims, ended by settlements in the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pillion.model import Claim, Settlement
+from pillion.policy import transitions
+from pillion.worker.attempt import Attempt
+from pillion.worker.outbox import Outbox
+
+if TYPE_CHECKING:
+    from pillion.resource import LoopResources
+    from pillion.worker.runtime import Runtime
+
+log = logging.getLogger("pillion")
+_EAGER: Final = sys.version_info >= (3, 12)
+
+
+class Attempts:
+    """`wake` tells the loop of an outcome, on the loop; `signal` does so from another thread."""
+
+    def __init__(self, runtime: Runtime, wake: Callable[[], None], signal: Callable[[], None]) -> None:
+        self._runtime = runtime
+        self._wake = wake
+        self._signal = signal
+        self._worker = ""  # the id under which this loop claims now
+        self.running: dict[int, Attempt] = {}  # by seq; until the code has ended
+        self.outbox = Outbox()
+
+    def under(self, worker: str) -> None:
+        """Claims come under this worker id from now on; outcomes of an earlier one are dropped."""
+        self._worker = worker
+
+    def start(self, claims: Sequence[Claim], loop: asyncio.AbstractEventLoop, resources: LoopResources) -> None:
+        """Start what was claimed; while draining, and for unknown tasks, hand it back."""
+        runtime = self._runtime
+        for claim in claims:
+            task = runtime.find(claim.task)
+            if task is None or runtime.draining:
+                if task is None:
+                    runtime.met_unknown(claim.task)
+                runtime.slots.free(claim)
+                self.outbox.put(transitions.released(claim, runtime.runner.retention), claim.id)
+                continue
+            attempt = Attempt(claim, task, self._worker)
+            self.running[claim.seq] = attempt
+            kind = runtime.kind_of(task)
+            if kind == "async":
+                self._spawn(attempt, loop, runtime.runner.on_loop(attempt, resources, self._finish))
+            elif kind == "app":
+                runtime.start_on_app(attempt, self._finish_elsewhere)
+            elif task.injected:
+                run = runtime.runner.in_thread_with_injection(attempt, resources, runtime.threads, self._finish)
+                self._spawn(attempt, loop, run)
+            else:
+                attempt.thread = True
+                runtime.threads.submit(_ThreadRun(runtime.runner.in_thread, attempt, self._finish_elsewhere))
+
+    def compare(self, held: Sequence[Claim]) -> None:
+        """Bring what runs here and what the store shows under this link together.
+
+        What is not known here goes back free of charge; what the store no longer shows is asked to stop.
+        """
+        shown = {claim.seq: claim for claim in held}
+        pending = {settlement.seq for settlement, _ in self.outbox.peek()}
+        for seq, claim in shown.items():
+            if seq not in self.running and seq not in pending:
+                self.outbox.put(transitions.released(claim, self._runtime.runner.retention), claim.id)
+        for seq, attempt in list(self.running.items()):
+            if attempt.worker != self._worker or attempt.stop is not None:
+                continue
+            if seq not in shown or shown[seq].ticket != attempt.claim.ticket:
+                claim = attempt.claim
+                log.warning("job %s of %s is no longer ours in the store; it is asked to stop", claim.id, claim.task)
+                attempt.ask_soon("lost")
+
+    def _spawn(self, attempt: Attempt, loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, None]) -> None:
+        attempt.loop = loop
+        coroutine = new_task(run, loop)
+        if not coroutine.done():
+            attempt.coroutine = coroutine
+            timeout = self._runtime.runner.timeout(attempt)
+            if timeout is not None and not attempt.thread:
+                attempt.timer = loop.call_later(timeout, attempt.timed_out)
+
+    def _finish(self, attempt: Attempt, settlement: Settlement) -> None:
+        """An attempt's code has ended, on this loop."""
+        if attempt.timer is not None:
+            attempt.timer.cancel()
+        self._ended(attempt, settlement)
+        self._wake()
+
+    def _finish_elsewhere(self, attempt: Attempt, settlement: Settlement) -> None:
+        """An attempt's code has ended, on another thread."""
+        self._ended(attempt, settlement)
+        self._signal()
+
+    def _ended(self, attempt: Attempt, settlement: Settlement) -> None:
+        claim = attempt.claim
+        # The outcome first: who sees that nothing runs any more may count on finding it in the outbox.
+        if attempt.worker == self._worker:
+            self.outbox.put(settlement, claim.id)
+        self.running.pop(claim.seq, None)
+        self._runtime.slots.free(claim)
+        if settlement.error is not None:
+            self._runtime.tell_failure(attempt, settlement)
+
+
+class _ThreadRun:
+    """A `def` job's run as a plain callable; lighter than a closure a job."""
+
+    __slots__ = ("_attempt", "_finish", "_run")
+
+    def __init__(self, run: Callable[..., None], attempt: Attempt, finish: Callable[..., None]) -> None:
+        self._run = run
+        self._attempt = attempt
+        self._finish = finish
+
+    def __call__(self) -> None:
+        contextvars.Context().run(self._run, self._attempt, None, self._finish)
+
+
+def new_task(run: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    """A task in a clean context, started at once where Python can (3.12)."""
+    context = contextvars.Context()
+    if _EAGER:
+        return asyncio.Task(run, loop=loop, context=context, eager_start=True)  # type: ignore[call-arg,unused-ignore]
+    return asyncio.Task(run, loop=loop, context=context)
