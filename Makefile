@@ -65,10 +65,10 @@ clean: ## remove environments, caches and build output
 # -- environments ------------------------------------------------------------------------------------------------------
 
 $(VENV)/.ready: constraints.txt $(INPUTS)
-	@scripts/venv.sh $(VENV) '$(PYTHON)' constraints.txt build test lint demo
+	@scripts/venv.sh $(VENV) '$(PYTHON)' constraints.txt build test newest lint demo
 
 $(VENVS)/.venv-$(SECOND)/.ready: constraints.txt $(INPUTS)
-	@scripts/venv.sh $(@D) "$$(scripts/find_python.sh $(SECOND) || echo python$(SECOND))" constraints.txt build test demo
+	@scripts/venv.sh $(@D) "$$(scripts/find_python.sh $(SECOND) || echo python$(SECOND))" constraints.txt build test newest demo
 
 $(VENVS)/.venv-$(SECOND)/.ready-bench: $(VENVS)/.venv-$(SECOND)/.ready
 	@$(@D)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt --group bench

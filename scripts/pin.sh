@@ -18,9 +18,9 @@ write() { # FILE TITLE
     { printf '# %s\n# Made by `make pins`.\n' "$2"; LC_ALL=C sort -fu "$work/pins"; } >"$1"
 }
 
-scripts/venv.sh "$work/a" "$old" "$work/none" build test lint demo
+scripts/venv.sh "$work/a" "$old" "$work/none" build test newest lint demo
 freeze "$work/a" >"$work/pins"
-scripts/venv.sh "$work/b" "$new" "$work/pins" build test bench
+scripts/venv.sh "$work/b" "$new" "$work/pins" build test newest bench
 freeze "$work/b" >>"$work/pins"
 write constraints.txt "The development tools and all they need, pinned."
 
