@@ -15,24 +15,13 @@ from pillion.model import Settlement
 from pillion.policy import transitions
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
+from pillion.worker import crossing
 from pillion.worker.attempt import CURRENT, Attempt
 
 if TYPE_CHECKING:
     from pillion.resource import LoopResources
     from pillion.task import Task
     from pillion.worker.threads import DaemonThreads
-
-_CROSSED = (
-    "attached to a different loop",
-    "bound to a different event loop",
-    "different event loop",
-    "Event loop is closed",
-)
-_CROSSED_NOTE = (
-    "An object that belongs to one event loop was used on another: jobs run on their own loop, not on the app's. "
-    "Make the client or engine a @jobs.resource (opened once per loop, for routes and jobs alike), or run this task "
-    'on the app\'s loop with @jobs.task(loop="app").'
-)
 
 
 class Injection(Protocol):
@@ -179,9 +168,9 @@ class Runner:
                 error = TimeoutError(f"the job ran longer than its timeout of {self.timeout(attempt):g} s")
             else:
                 note = "the job's own code raised CancelledError; nobody had cancelled the job"
-        elif isinstance(error, RuntimeError) and _crossed_loops(error):
+        elif crossing.is_crossing(error):
             # The write may have happened already: trying again blindly could repeat it.
-            note, final = _CROSSED_NOTE, True
+            note, final = crossing.NOTE, True
         elif isinstance(error, ArgumentError) and error.parameter is None and _undecodable(error):
             final = True
         return transitions.failed(
@@ -193,14 +182,6 @@ class Runner:
             retention=self.retention,
             final=final,
         )
-
-
-def _crossed_loops(error: RuntimeError) -> bool:
-    try:
-        text = str(error)
-    except Exception:
-        return False
-    return any(words in text for words in _CROSSED)
 
 
 def _undecodable(error: ArgumentError) -> bool:

@@ -22,6 +22,7 @@ from pillion.settings import Settings
 from pillion.worker import status
 from pillion.worker.attempt import Attempt
 from pillion.worker.attempts import new_task
+from pillion.worker.crossing import loop_bound_globals
 from pillion.worker.drain import GRACE, Drain
 from pillion.worker.host import boot_id
 from pillion.worker.identity import Identity
@@ -93,7 +94,7 @@ class Runtime:
             loop.start()
         self.signals_note = WATCHER.add(self)
         announce(status.start_line(self))
-        for note in self.process.store.notes:
+        for note in (*self.process.store.notes, *self._crossings()):
             log.warning("%s", note)
 
     async def stop(self) -> None:
@@ -119,6 +120,21 @@ class Runtime:
         deadline = time.monotonic() + seconds
         while not holds() and time.monotonic() < deadline:
             await asyncio.sleep(_STEP)
+
+    def _crossings(self) -> list[str]:
+        """One warning that names what async tasks use and that belongs to one loop only."""
+        found = [
+            f"{task.name} uses {', '.join(names)}"
+            for task in dict.fromkeys(self._tasks.values())
+            if self.kind_of(task) == "async" and (names := loop_bound_globals(task.fn))
+        ]
+        if not found:
+            return []
+        warning = (
+            f"{'; '.join(found[:5])}: such objects belong to one event loop, and jobs run on their own. Make each a "
+            '@jobs.resource, or run the task with loop="app"; used from routes too, it fails under load'
+        )
+        return [warning]
 
     def begin_drain(self, reason: str) -> None:
         """Start draining; from any thread, once."""
