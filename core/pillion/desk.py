@@ -132,8 +132,8 @@ class Desk:
         scope = await process.borrowed()
         while True:
             ended = process.waits.add(job_id)
+            link: Link | None = None
             try:
-                link: Link | None = None
                 with suppress(StoreAway, StoreContended):
                     link = await scope.client.link()
                     await scope.listen(self._on_hint)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from pillion.errors import ConfigurationError
 from pillion.options import MAX_NAME, check_text, duration_us
@@ -40,7 +40,7 @@ class Settings:
     durability: Durability
     certificates: bool
     prefix: str | None
-    changed: Mapping[str, str] = field(default_factory=dict)  # what differs from the default -> its source
+    changed: Mapping[str, str] = field(default_factory=dict[str, str])  # what differs from the default -> its source
 
 
 def _whole(minimum: int) -> Callable[[str, Any], int]:
@@ -92,7 +92,8 @@ def _one_of(*choices: str) -> Callable[[str, Any], Any]:
 def _queues(name: str, value: Any) -> dict[str, int | None]:
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    limits: dict[str, int | None] = dict(value) if isinstance(value, Mapping) else dict.fromkeys(value)
+    given = cast("Mapping[str, int | None] | Iterable[str]", value)
+    limits: dict[str, int | None] = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
     if not limits:
         raise ConfigurationError(f'{name} must name at least one queue, e.g. queues=("default",)')
     for queue, limit in limits.items():
@@ -118,7 +119,7 @@ def _prefix(name: str, value: Any) -> str | None:
 def _url(name: str, value: Any) -> str:
     """URLs are taken as people have them: pydantic DSNs, SQLAlchemy URLs (whose `str` hides the password)."""
     render = getattr(value, "render_as_string", None)
-    text = render(hide_password=False) if callable(render) else str(value)
+    text = str(render(hide_password=False) if callable(render) else value)
     if ":" not in text:
         raise ConfigurationError(f"{name} must be a URL such as {DEFAULT_URL!r}, not {text!r}")
     return text

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-try:
+if sys.platform != "win32":  # Windows has no certificates; leases alone decide there
     import fcntl
-except ImportError:  # Windows has no certificates; leases alone decide there
-    fcntl = None  # type: ignore[assignment]
 
 _SUFFIX: Final = ".alive"
 _own: set[int] = set()  # descriptors of this process, closed in forked children
@@ -26,7 +25,13 @@ _own_lock = threading.Lock()
 
 def supported() -> bool:
     """False where the platform has no such locks."""
-    return fcntl is not None
+    return sys.platform != "win32"
+
+
+def _lock(descriptor: int) -> None:
+    """Take the exclusive lock now. Raises OSError if somebody has it."""
+    if sys.platform != "win32":
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Certificate:
@@ -42,7 +47,7 @@ class Certificate:
         temporary = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             path = os.path.join(folder, worker + _SUFFIX)
             os.rename(temporary, path)
         except BaseException:
@@ -81,7 +86,7 @@ def owner_is_gone(folder: str, worker: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
         held, named = os.fstat(descriptor), os.stat(path, follow_symlinks=False)
         return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
     except OSError:

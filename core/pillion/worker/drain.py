@@ -81,7 +81,7 @@ class Drain:
     async def _cancel_rest(self) -> int:
         rest = [attempt for attempt in self._runtime.running() if not attempt.thread]
         deadline = time.monotonic() + _CANCEL
-        asked = set()
+        asked: set[str] = set()
         while rest and time.monotonic() < deadline:
             for attempt in rest:  # asked again if it swallowed the first cancellation
                 asked.add(attempt.claim.id)

@@ -11,7 +11,7 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, TypeVarTuple
 
 from pillion.errors import StoreAway, StoreContended, WrongSchema
 from pillion.store.base import Link
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pillion.worker.runtime import Runtime
 
 log = logging.getLogger("pillion")
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 class Pulse:
@@ -54,7 +54,7 @@ class Pulse:
         self.beat = Beat(self)
         self._thread.start()
 
-    def call(self, function: Callable[P, Any], *args: P.args, **_: P.kwargs) -> None:
+    def call(self, function: Callable[[*Ts], object], *args: *Ts) -> None:
         """Run a plain function on the pulse's loop, from any thread."""
         with suppress(RuntimeError):  # closed
             self.loop.call_soon_threadsafe(function, *args)

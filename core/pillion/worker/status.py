@@ -23,7 +23,7 @@ def of(runtime: Runtime) -> dict[str, Any]:
                 "running": len(loop.running),
                 "last_poll": _age(now, loop.last_answer),
                 "alive": loop.alive,
-                "trouble": loop.trouble is not None,
+                "trouble": loop.trouble,
             }
             for loop in runtime.loops
         ],
