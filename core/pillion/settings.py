@@ -92,8 +92,11 @@ def _one_of(*choices: str) -> Callable[[str, Any], Any]:
 def _queues(name: str, value: Any) -> dict[str, int | None]:
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    given = cast("Mapping[str, int | None] | Iterable[str]", value)
-    limits: dict[str, int | None] = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    limits: dict[str, int | None] = (
+        dict(cast("Mapping[str, int | None]", value))
+        if isinstance(value, Mapping)
+        else dict.fromkeys(cast("Iterable[str]", value))
+    )
     if not limits:
         raise ConfigurationError(f'{name} must name at least one queue, e.g. queues=("default",)')
     for queue, limit in limits.items():
