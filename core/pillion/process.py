@@ -22,6 +22,7 @@ from pillion.waits import Waits
 
 log = logging.getLogger("pillion")
 T = TypeVar("T")
+_CLOSE = 5.0  # seconds that closing the client thread may take
 
 
 class Scope:
@@ -150,7 +151,7 @@ class Process:
                 return
             self._blocking = None
         if blocking is not None:
-            await asyncio.to_thread(blocking.close, self)
+            await blocking.aclose(self)
         with self._lock:
             store, self._store = self._store, None
         if store is not None:
@@ -195,16 +196,25 @@ class BlockingLoop:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def close(self, process: Process) -> None:
-        """Close the loop's scope and end the thread; bounded."""
-
-        async def end() -> None:
-            scope = process.scope_of(self.loop)
-            if scope is not None:
-                await process.close_scope(scope)
-
+    async def aclose(self, process: Process) -> None:
+        """Close the loop's scope and end the thread; from another loop, bounded."""
+        future = asyncio.run_coroutine_threadsafe(self._close_scope(process), self.loop)
         with suppress(Exception):
-            asyncio.run_coroutine_threadsafe(end(), self.loop).result(5.0)
+            await asyncio.wait_for(asyncio.wrap_future(future), _CLOSE)
+        self._stop()
+
+    def close(self, process: Process) -> None:
+        """The same, blocking: at the interpreter's exit."""
+        with suppress(Exception):
+            asyncio.run_coroutine_threadsafe(self._close_scope(process), self.loop).result(_CLOSE)
+        self._stop()
+
+    async def _close_scope(self, process: Process) -> None:
+        scope = process.scope_of(self.loop)
+        if scope is not None:
+            await process.close_scope(scope)
+
+    def _stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(1.0)
         if not self._thread.is_alive():
