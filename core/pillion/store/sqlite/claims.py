@@ -99,7 +99,8 @@ class Exchange:
         """The answer to a number that is not above the link's last."""
         if look.last != self._number:
             raise StoreData(
-                f"exchange {self._number} of link {self._worker}/{self._link} comes after {look.last}; numbers only grow"
+                f"exchange {self._number} of link {self._worker}/{self._link} comes after {look.last}; "
+                "numbers only grow"
             )
         return Exchanged(look.standing, held(desk, self._worker, self._link, self._number), [], look.due_in_us)
 
