@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pillion import settings as _settings
 from pillion.desk import Desk
 from pillion.errors import ConfigurationError
-from pillion.inject import Injector
+from pillion.inject import Injector, MarkerReader
 from pillion.job import Job
 from pillion.lifecycle import Lifecycle
 from pillion.options import Seconds
@@ -45,6 +45,8 @@ class Jobs:
     max_attempts: failures before a job is failed for good. timeout: seconds a job may run; 0: no limit.
     """
 
+    marker_readers: ClassVar[Sequence[MarkerReader]] = ()  # a framework's own markers, in its package's subclass
+
     def __init__(
         self,
         url: object = None,
@@ -77,7 +79,7 @@ class Jobs:
             given["prefix"] = prefix
         self.settings = _settings.resolve(given)
         self._tasks = Registry()
-        self._injector = Injector()
+        self._injector = Injector(self.marker_readers)
         self._resources: list[Resource[Any]] = []
         self._process_lock = threading.Lock()
         self._process: Process | None = None
