@@ -32,9 +32,9 @@ start = threading.Thread.start
 threading.Thread.start = lambda self: (acts.append(["thread", self.name]), start(self))[1]
 before = handlers(), sorted(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else []
 sys.addaudithook(watch)
-begun = time.perf_counter()
+begun = time.process_time()
 import {package}
-took = time.perf_counter() - begun
+took = time.process_time() - begun
 modules = sorted(sys.modules)
 
 jobs = {package}.Jobs("sqlite:///jobs.db")
@@ -95,5 +95,7 @@ def test_core_imports_no_framework_and_nothing_that_may_not_be_needed(tmp_path: 
 
 
 def test_importing_core_is_quick(tmp_path: Path) -> None:
-    # On top of asyncio and logging, which every server has loaded already; the best of five, for a busy machine.
+    # Once to compile, as an installer does. On top of asyncio and logging, which every server has loaded already; CPU
+    # time and the best of five, for a busy machine.
+    subprocess.run([sys.executable, "-c", "import pillion"], check=True)
     assert min(watched("pillion", tmp_path)["took"] for _ in range(5)) < 0.15  # s
