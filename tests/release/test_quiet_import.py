@@ -98,4 +98,4 @@ def test_importing_core_is_quick(tmp_path: Path) -> None:
     # Once to compile, as an installer does. On top of asyncio and logging, which every server has loaded already; CPU
     # time and the best of five, for a busy machine.
     subprocess.run([sys.executable, "-c", "import pillion"], check=True)
-    assert min(watched("pillion", tmp_path)["took"] for _ in range(5)) < 0.15  # s
+    assert min(watched("pillion", tmp_path)["took"] for _ in range(5)) < 0.2  # s

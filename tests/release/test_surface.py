@@ -79,8 +79,13 @@ def test_adapters_use_public_names_only(distribution: Distribution) -> None:
     used = set()
     for path in (distribution.folder / distribution.package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module != distribution.package:
-                package = node.module.partition(".")[0]
-                if package.startswith("pillion") and package != distribution.package:
-                    used |= {(node.module, alias.name) for alias in node.names}
-    assert [f"{module}.{name}" for module, name in used if name not in importlib.import_module(module).__all__] == []
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pillion"):
+                used |= {(node.module, alias.name) for alias in node.names}
+    private = []
+    for module, name in used:
+        offered = getattr(importlib.import_module(module), "__all__", None)
+        if module.partition(".")[0] != distribution.package and (
+            name.startswith("_") or name not in (offered or [name])
+        ):
+            private.append(f"{module}.{name}")
+    assert private == []
