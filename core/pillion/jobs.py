@@ -142,6 +142,15 @@ class Jobs:
         async with self._lifecycle.enter(worker=False):
             yield
 
+    def begin_drain(self) -> None:
+        """Stop starting jobs in this process now, as a signal would; the open context's exit waits for the rest.
+
+        For servers that tell their children nothing, and preStop hooks. Without a worker it does nothing.
+        """
+        runtime = self._lifecycle.runtime
+        if runtime is not None:
+            runtime.begin_drain("asked to")
+
     def lifespan(self, app: Any) -> AbstractAsyncContextManager[None]:
         """Framework packages add this. Raises `ConfigurationError` that names the right one."""
         framework = type(app).__module__.partition(".")[0]
