@@ -108,7 +108,7 @@ class JobLoop:
         self.signal()
 
     def request_close(self) -> None:
-        """End the loop once its outcomes are handed in; returns at once."""
+        """End the loop once all code has ended and its outcomes are handed in; returns at once."""
         self._closing = True
         self.signal()
 
@@ -205,7 +205,7 @@ class JobLoop:
         runtime, slots, outbox = self._runtime, self._runtime.slots, self._attempts.outbox
         assert self._scope is not None
         resources = self._scope.resources
-        while not (self._closing and not outbox):
+        while not (self._closing and not outbox and not self.running):
             if identity.dead:
                 outbox.clear()
                 return

@@ -42,6 +42,7 @@ class Pulse:
         self.away: str | None = None  # why the store has not been reached yet
         self.loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
+        self._lingers = False
         self._thread = threading.Thread(target=self._run_thread, name="pillion-pulse", daemon=True)
 
     def start(self) -> None:
@@ -66,6 +67,11 @@ class Pulse:
 
     def end(self) -> None:
         """Leave the store in order and end the thread; from any thread, returns at once."""
+        self.call(self._end.set)
+
+    def linger(self) -> None:
+        """Go on until the code that still runs has ended, then end with the store; from any thread."""
+        self._lingers = True
         self.call(self._end.set)
 
     def _run_thread(self) -> None:
@@ -93,8 +99,12 @@ class Pulse:
         start("prune", self.prune.run)
         start("watchdog", self.watchdog.run)
         await self._end.wait()
+        if self._lingers:
+            await self.runtime.outlive()
         await self.supervisor.stop()
         await self._leave()
+        if self._lingers:
+            await self.runtime.process.unhold()
 
     async def _open(self) -> None:
         """Reach the store, for ever if need be; only a wrong schema is fatal."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pillion")
 _STEP: Final = 0.005  # seconds between looks at threads that are ending
+_LINGER: Final = 0.1  # seconds between looks at code that outlives the drain
 
 
 class Runtime:
@@ -106,7 +107,7 @@ class Runtime:
             loop.request_close()
         await self._until(lambda: not any(loop.alive for loop in self.loops), 0.1 if self.running() else 1.5)
         if self.running():
-            # A thread's code goes on: keep beating for it until this process is gone. Its certificate frees it then.
+            self.pulse.linger()
             return
         for loop in self.loops:
             if loop.alive:
@@ -115,6 +116,15 @@ class Runtime:
         self.pulse.end()
         await self._until(lambda: not self.pulse.alive, 2.0)
         await self.process.unhold()
+
+    async def outlive(self) -> None:
+        """Code that cannot be stopped goes on: beat for it, hand in its outcome, and only then end. On the pulse.
+
+        If the process is gone first, its certificate frees the job.
+        """
+        while self.running() or any(loop.alive for loop in self.loops):
+            await asyncio.sleep(_LINGER)
+        self.threads.close(0.0)
 
     async def _until(self, holds: Callable[[], bool], seconds: float) -> None:
         deadline = time.monotonic() + seconds
