@@ -15,7 +15,7 @@ from pillion.errors import EnqueueUnknown, ResultTimeout, StoreAway, StoreConten
 from pillion.inject import Injector
 from pillion.inject.solve import Overrides
 from pillion.job import Job
-from pillion.model import FINAL, JobRow, NewJob
+from pillion.model import FINAL, Enqueued, JobRow, NewJob
 from pillion.policy.retention import Retention
 from pillion.process import Process
 from pillion.resource import LoopResources
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _READ_DEADLINE: Final = 5.0  # seconds for a read or a cancel
 _PAUSE: Final = 0.05  # seconds between tries of a read
 T = TypeVar("T")
+Send = Callable[[Sequence[NewJob]], Awaitable[list[Enqueued]]]
+Stored = Callable[[Sequence[NewJob]], Awaitable[None]]
 
 
 class Desk:
@@ -50,6 +52,8 @@ class Desk:
         self._retention = retention
         self.started: Callable[[], bool] = lambda: False  # did a lifespan of ours run in this process?
         self._poll_interval = poll_interval
+        self.send: Send = self._send  # how jobs reach the store; tests look over its shoulder
+        self.stored: Stored | None = None  # awaited with new jobs before their enqueue returns; for tests
 
     # -- injection -----------------------------------------------------------------------------------------
 
@@ -70,13 +74,14 @@ class Desk:
     async def enqueue_bound(self, bounds: Sequence[Bound[Any]]) -> list[Job[Any]]:
         """Store the jobs, all or none; handles in the same order."""
         news = [bound.new for bound in bounds]
-        scope = await self._process().borrowed()
         try:
-            answers = await scope.client.enqueue(news)
+            answers = await self.send(news)
         except EnqueueUnknown as error:
             error.job = Job(self, news[0].id, news[0].task, new=news[0])
             raise
         self._tell_timers(news)
+        if self.stored is not None:
+            await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
         jobs: list[Job[Any]] = []
         for new, answer in zip(news, answers, strict=True):
             if answer.holder is not None:
@@ -121,9 +126,14 @@ class Desk:
 
     async def store_again(self, new: NewJob) -> bool:
         """Repeat an enqueue under its id. True if it was stored only now."""
-        scope = await self._process().borrowed()
-        (answer,) = await scope.client.enqueue([new])
+        (answer,) = await self.send([new])
+        if self.stored is not None and answer.created:
+            await self.stored([new])
         return answer.created
+
+    async def _send(self, news: Sequence[NewJob]) -> list[Enqueued]:
+        scope = await self._process().borrowed()
+        return await scope.client.enqueue(news)
 
     async def wait_end(self, job_id: str, timeout: float | None) -> JobRow:
         """The row of the ended job. Raises `ResultTimeout`, `LookupError` or `Draining`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, TypeVar
@@ -11,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from pillion import settings as _settings
 from pillion.desk import Desk
 from pillion.errors import ConfigurationError
+from pillion.ground import Ground
 from pillion.inject import Injector, MarkerReader
 from pillion.job import Job
 from pillion.lifecycle import Lifecycle
@@ -20,8 +19,7 @@ from pillion.policy.retry import Backoff
 from pillion.process import Process
 from pillion.registry import Registry
 from pillion.resource import Resource, ResourceDecorator
-from pillion.settings import Durability, LoopChoice
-from pillion.store import open_store
+from pillion.settings import Durability, LoopChoice, Settings
 from pillion.task import Bound, TaskDecorator
 from pillion.worker.runtime import Runtime
 
@@ -77,12 +75,10 @@ class Jobs:
         }
         if prefix != "":
             given["prefix"] = prefix
-        self.settings = _settings.resolve(given)
+        self._grounds = [Ground(_settings.resolve(given))]  # the last one counts; tests add theirs
         self._tasks = Registry()
         self._injector = Injector(self.marker_readers)
         self._resources: list[Resource[Any]] = []
-        self._process_lock = threading.Lock()
-        self._process: Process | None = None
         self._lifecycle = Lifecycle(self._this_process, self._build_runtime)
         self._desk = Desk(
             self._this_process,
@@ -157,6 +153,11 @@ class Jobs:
         package = f"pillion_{framework}" if framework in ("fastapi", "litestar") else "pillion_starlette"
         raise ConfigurationError(f"pillion.Jobs knows no framework: write `from {package} import Jobs` for this app")
 
+    @property
+    def settings(self) -> Settings:
+        """The settled values; durations in seconds."""
+        return self._grounds[-1].settings
+
     # -- inside ------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
@@ -166,17 +167,9 @@ class Jobs:
         for resource in self._resources:
             resource.check()
 
-    def _build_runtime(self) -> Runtime:
-        return Runtime(self.settings, self._this_process(), self._tasks, self._desk.inject)
+    def _build_runtime(self) -> Runtime | None:
+        ground = self._grounds[-1]
+        return Runtime(ground.settings, ground.process(), self._tasks, self._desk.inject) if ground.workers else None
 
     def _this_process(self) -> Process:
-        process = self._process
-        if process is None or process.pid != os.getpid():
-            with self._process_lock:
-                process = self._process
-                if process is None or process.pid != os.getpid():
-                    process = self._process = Process(self._build_store)
-        return process
-
-    def _build_store(self) -> Any:
-        return open_store(self.settings.url, namespace=self.settings.namespace, durability=self.settings.durability)
+        return self._grounds[-1].process()

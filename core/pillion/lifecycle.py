@@ -14,7 +14,7 @@ from pillion.worker.runtime import Runtime
 class Lifecycle:
     """The entered contexts of one `Jobs` in this process."""
 
-    def __init__(self, process: Callable[[], Process], build: Callable[[], Runtime]) -> None:
+    def __init__(self, process: Callable[[], Process], build: Callable[[], Runtime | None]) -> None:
         self._process = process
         self._build = build
         self._entered = 0
@@ -38,8 +38,8 @@ class Lifecycle:
         self._entered += 1
         started: Runtime | None = None
         try:
-            if worker and self.runtime is None:
-                started = self.runtime = self._build()
+            if worker and self.runtime is None and (built := self._build()) is not None:
+                started = self.runtime = built
                 try:
                     await started.start()
                 except BaseException:
