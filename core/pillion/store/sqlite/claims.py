@@ -70,6 +70,8 @@ class Exchange:
             return Exchanged(look.standing, [], refused, look.due_in_us)
         if look.claims:
             seqs = json_text([claim.seq for claim in look.claims])
+            # As many as were asked for: there may be more, for others.
+            desk.more = desk.more or len(look.claims) >= max(want.slots for want in self._wants)
             desk.run("mark_running", (self._worker, self._link, self._number, desk.wall_us(), seqs))
         return Exchanged(look.standing, look.claims, refused, look.due_in_us)
 

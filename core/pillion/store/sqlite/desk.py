@@ -43,11 +43,12 @@ def _identity(path: str | None) -> tuple[int, int] | None:
 class Desk:
     """One open database on the writer's thread. Operations are plain functions over it.
 
-    ``ready`` and ``ended`` are set by operations and turned into hints after the commit.
+    ``ready``, ``ended`` and ``more`` (ready jobs than a claim could take) are set by operations and turned into
+    hints after the commit.
     """
 
     __slots__ = (
-        "_execute", "_fetch", "_path", "_stat", "broken", "connection", "durable", "ended", "ready",
+        "_execute", "_fetch", "_path", "_stat", "broken", "connection", "durable", "ended", "more", "ready",
         "sql", "steady_us", "wall_us",
     )  # fmt: skip
 
@@ -69,6 +70,7 @@ class Desk:
         self.steady_us = steady_us
         self.ready = False
         self.ended = False
+        self.more = False
         cursor = connection.cursor()
         self._execute = cursor.execute
         self._fetch = cursor.fetchone

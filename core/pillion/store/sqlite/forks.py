@@ -2,45 +2,54 @@
 
 SQLite keeps its file locks per process and remembers them in the process's memory. A forked child inherits
 that memory but not the locks, so even a database that the child opens itself would go unlocked. Hence every
-writer puts its database away before a fork, and the parent opens it again on the next use.
+store puts its database away before a fork, and the parent opens it again on the next use.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
+from typing import Protocol
 
-from pillion.store.sqlite.writer import Pause, Writer
 
-_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
-_pauses: list[Pause] = []
+class Forkable(Protocol):
+    """What holds things that must not cross a fork."""
+
+    def before_fork(self) -> Callable[[], None]:
+        """Put them away, within a second or so; what to call in the parent afterwards."""
+        ...
+
+    def in_child(self) -> None:
+        """Forget everything that is the parent's."""
+        ...
+
+
+_all: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_resume: list[Callable[[], None]] = []
 _registered = False
 
 
-def remember(writer: Writer) -> None:
-    """Watch over `writer` from now on."""
+def watch(forkable: Forkable) -> None:
+    """See to `forkable` at every fork from now on."""
     global _registered
-    _writers.add(writer)
+    _all.add(forkable)
     if not _registered and hasattr(os, "register_at_fork"):
         _registered = True
-        os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
-
-
-def forget(writer: Writer) -> None:
-    """Stop watching a writer that was stopped."""
-    _writers.discard(writer)
+        os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def _before() -> None:
-    _pauses.extend(writer.pause() for writer in list(_writers))
+    _resume.extend(forkable.before_fork() for forkable in list(_all))
 
 
-def _after_in_parent() -> None:
-    for pause in _pauses:
-        pause.over.set()
-    _pauses.clear()
+def _in_parent() -> None:
+    for resume in _resume:
+        resume()
+    _resume.clear()
 
 
-def _after_in_child() -> None:
-    _pauses.clear()
-    _writers.clear()
+def _in_child() -> None:
+    _resume.clear()
+    for forkable in list(_all):
+        forkable.in_child()

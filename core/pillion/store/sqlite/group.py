@@ -36,7 +36,7 @@ def write_group(desk: Desk, group: Sequence[A], durable: bool) -> list[tuple[A, 
     else:
         return outcomes
     alone: list[tuple[A, Outcome]] = []
-    ready = ended = False
+    ready = ended = more = False
     for request in group:
         try:
             _begin(desk, durable)
@@ -44,9 +44,9 @@ def write_group(desk: Desk, group: Sequence[A], durable: bool) -> list[tuple[A, 
         except Exception as error:
             _undo(desk, error)
             alone.append((request, error))
-        ready, ended = ready or desk.ready, ended or desk.ended
-        desk.ready = desk.ended = False
-    desk.ready, desk.ended = ready, ended
+        ready, ended, more = ready or desk.ready, ended or desk.ended, more or desk.more
+        desk.ready = desk.ended = desk.more = False
+    desk.ready, desk.ended, desk.more = ready, ended, more
     return alone
 
 
@@ -70,6 +70,6 @@ def _run(desk: Desk, group: Sequence[A]) -> list[tuple[A, Outcome]]:
 def _undo(desk: Desk, error: Exception) -> None:
     """Leave no transaction open. Some errors (disk full) have rolled back already: look, do not guess."""
     desk.note(error)
-    desk.ready = desk.ended = False
+    desk.ready = desk.ended = desk.more = False
     if desk.connection.in_transaction:
         desk.connection.execute("ROLLBACK")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 
 from pillion.store.base import Hint
 
@@ -14,33 +14,41 @@ class Listener:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._pending: dict[Hint, None] = {}
+        self._coming: set[Hint] = set()  # offered, and not read yet
+        self._pending: list[Hint] = []
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
 
-    def put(self, hint: Hint) -> None:
-        """Leave a hint. On the listener's loop."""
-        self._pending[hint] = None
-        self._wake()
+    def offer(self, hint: Hint) -> None:
+        """Leave a hint, from any thread. Raises `RuntimeError` if the loop is closed."""
+        if hint not in self._coming:
+            self._coming.add(hint)
+            self.loop.call_soon_threadsafe(self._put, hint)
 
     def close(self) -> None:
         """End the iteration. On the listener's loop."""
         self._closed = True
         self._wake()
 
-    async def get(self) -> Hint | None:
-        """The next hint; None: closed."""
+    def __aiter__(self) -> Listener:
+        return self
+
+    async def __anext__(self) -> Hint:
         while not self._pending:
             if self._closed:
-                return None
+                raise StopAsyncIteration
             self._waiter = self.loop.create_future()
             try:
                 await self._waiter
             finally:
                 self._waiter = None
-        hint = next(iter(self._pending))
-        del self._pending[hint]
+        hint = self._pending.pop(0)
+        self._coming.discard(hint)
         return hint
+
+    def _put(self, hint: Hint) -> None:
+        self._pending.append(hint)
+        self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -48,37 +56,61 @@ class Listener:
 
 
 class Hub:
-    """All listeners of a process. `publish` may be called on any thread."""
+    """All listeners of a process, and what its links wish to hear. Methods may be called on any thread.
 
-    def __init__(self) -> None:
+    ``changed`` is called after each change of the listeners or the wishes, without a lock.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self._lock = threading.Lock()
-        self._listeners: list[Listener] = []
+        self._idle: set[object] = set()
+        self._waiting: set[object] = set()
+        self.listeners: tuple[Listener, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """True if some link would like to be woken for ready jobs."""
+        return bool(self._idle)
+
+    @property
+    def waiting(self) -> bool:
+        """True if somebody in this process waits for results."""
+        return bool(self._waiting)
 
     def publish(self, hint: Hint) -> None:
         """Give `hint` to every listener."""
-        with self._lock:
-            listeners = list(self._listeners)
-        for listener in listeners:
+        for listener in self.listeners:
             try:
-                listener.loop.call_soon_threadsafe(listener.put, hint)
+                listener.offer(hint)
             except RuntimeError:
                 self.remove(listener)  # its loop is closed
 
     def add(self, listener: Listener) -> None:
         with self._lock:
-            self._listeners.append(listener)
+            self.listeners = (*self.listeners, listener)
+        self._changed()
 
     def remove(self, listener: Listener) -> None:
         with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            self.listeners = tuple(other for other in self.listeners if other is not listener)
+        self._changed()
 
+    def set_idle(self, link: object, idle: bool) -> None:
+        """Note whether `link` would like to be woken."""
+        self._set(self._idle, link, idle)
 
-async def listen(hub: Hub, listener: Listener) -> AsyncIterator[Hint]:
-    """Iterate over what `listener` hears, until it is closed."""
-    hub.add(listener)
-    try:
-        while (hint := await listener.get()) is not None:
-            yield hint
-    finally:
-        hub.remove(listener)
+    def set_waiting(self, link: object, waiting: bool) -> None:
+        """Note whether somebody waits over `link`."""
+        self._set(self._waiting, link, waiting)
+
+    def _set(self, links: set[object], link: object, wanted: bool) -> None:
+        with self._lock:
+            before = bool(links)
+            if wanted:
+                links.add(link)
+            else:
+                links.discard(link)
+            changed = before != bool(links)
+        if changed:
+            self._changed()

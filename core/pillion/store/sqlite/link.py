@@ -28,7 +28,7 @@ from pillion.store.base import Hint
 from pillion.store.sqlite import claims, fleet, jobs, upkeep
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.enqueue import check_jobs, check_text, enqueue
-from pillion.store.sqlite.hints import Listener, listen
+from pillion.store.sqlite.hints import Listener
 from pillion.store.sqlite.host import boot_id
 
 if TYPE_CHECKING:
@@ -132,20 +132,21 @@ class SqliteLink:
     def hints(self) -> AsyncIterator[Hint]:
         listener = Listener(asyncio.get_running_loop())
         self._listeners.append(listener)
-        return listen(self._store.hub, listener)
+        self._store.signals.listen(listener)
+        return listener
 
     def idle(self, idle: bool) -> None:
-        self._store.set_idle(self, idle)
+        self._store.signals.hub.set_idle(self, idle)
 
     def waiting(self, waiting: bool) -> None:
-        self._store.set_waiting(self, waiting)
+        self._store.signals.hub.set_waiting(self, waiting)
 
     async def aclose(self) -> None:
         self.idle(False)
         self.waiting(False)
-        for listener in self._listeners:
-            listener.close()
-        self._listeners.clear()
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            self._store.signals.unlisten(listener)
 
     def _name(self) -> str:
         if self._worker is None:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import random
 import re
+import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeVar
 
 from pillion.clock import Clock
@@ -17,9 +18,10 @@ from pillion.store.sqlite import forks, schema
 from pillion.store.sqlite.connection import connect, journal_mode, wait_for_locks
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.faults import is_contended
-from pillion.store.sqlite.hints import Hub
 from pillion.store.sqlite.host import host_folder
 from pillion.store.sqlite.link import SqliteLink
+from pillion.store.sqlite.mounts import is_shared, kind_of, warnings
+from pillion.store.sqlite.signals import Signals
 from pillion.store.sqlite.statements import Statements
 from pillion.store.sqlite.url import parse
 from pillion.store.sqlite.writer import Writer
@@ -59,7 +61,7 @@ class SqliteStore:
         self._closed = False
         self.offset_us = 0
         self.checkpoint: Checkpoint | None = None
-        self.hub = Hub()
+        self.signals = Signals(lambda: self.host_folder, self._steady_us)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -71,7 +73,15 @@ class SqliteStore:
 
     @property
     def host_folder(self) -> str | None:
-        return None if self._target.path is None else host_folder(self._target.path)
+        path = self._target.path
+        if path is None:
+            return None
+        try:
+            folder = host_folder(path)
+        except ConfigurationError as error:
+            self._notes["host"] = f"Processes of this host do not see each other: {error}"
+            return None
+        return None if is_shared(kind_of(folder)) else folder
 
     async def open(self) -> None:
         self._closed = False
@@ -84,9 +94,9 @@ class SqliteStore:
         self._closed = True
         with self._lock:
             writer, self._writer = self._writer, None
+        self.signals.close()
         if writer is None or self._pid != os.getpid():
             return
-        forks.forget(writer)
         writer.stop()
         loop = asyncio.get_running_loop()
         until = loop.time() + _CLOSE_S
@@ -102,11 +112,19 @@ class SqliteStore:
             writer = self._start()
         return writer.submit(operation)
 
-    def set_idle(self, link: SqliteLink, idle: bool) -> None:
-        """Note whether `link` would like to be woken for ready jobs."""
+    # -- forks ---------------------------------------------------------------------------------------------
 
-    def set_waiting(self, link: SqliteLink, waiting: bool) -> None:
-        """Note whether somebody waits for results over `link`."""
+    def before_fork(self) -> Callable[[], None]:
+        """Have the writer put the database away; returns what lets it go on."""
+        writer = self._writer
+        return writer.pause().over.set if writer is not None and self._pid == os.getpid() else _nothing
+
+    def in_child(self) -> None:
+        """Start afresh: the writer's thread and the sockets are the parent's."""
+        self._lock = threading.Lock()
+        self._writer = None
+        self.signals.abandon()
+        self.signals = Signals(lambda: self.host_folder, self._steady_us)
 
     # -- the writer ----------------------------------------------------------------------------------------
 
@@ -115,15 +133,15 @@ class SqliteStore:
             raise StoreAway(f"{self.label} is closed; open it again first")
         with self._lock:
             if self._writer is None or self._pid != os.getpid():
+                forks.watch(self)
                 self._pid = os.getpid()
                 self._writer = Writer(
                     self.label,
                     self._open_desk,
-                    self._signal,
+                    self.signals,
                     durable=self._durability == "full" and self._target.path is not None,
                     keeps_open=self._target.path is None,
                 )
-                forks.remember(self._writer)
             return self._writer
 
     def _open_desk(self) -> Desk:
@@ -145,16 +163,27 @@ class SqliteStore:
         connection = connect(path)
         try:
             schema.prepare(connection, sql, self.label)
-            if path is not None and (mode := journal_mode(connection)) != "wal":
-                self._notes["journal"] = (
-                    f"The journal mode is {mode!r}, since this file system refused a write-ahead log: "
-                    "slow, and readers block writers. Move the database to a local disk."
-                )
+            if path is not None:
+                self._take_notes(path, journal_mode(connection))
             wait_for_locks(connection)
         except BaseException:
             connection.close()
             raise
         return Desk(connection, sql, self._wall_us, self._steady_us, path)
+
+    def _take_notes(self, path: str, mode: str) -> None:
+        """Sentences for the start line and health."""
+        durable = "an accepted job survives a power loss"
+        if self._durability == "relaxed":
+            durable = "a power loss may take the last moments' jobs (durability is relaxed)"
+        self._notes["journal"] = f"SQLite {sqlite3.sqlite_version}, journal mode {mode}; {durable}."
+        if mode != "wal":
+            self._notes["wal"] = (
+                f"No write-ahead log (journal mode {mode}): the file system refused it. Writes are slow, and readers "
+                "block them. Put the database on a local disk."
+            )
+        for number, text in enumerate(warnings(path)):
+            self._notes[f"mount{number}"] = text
 
     def _wall_us(self) -> int:
         return self._clock.wall_us() + self.offset_us
@@ -162,9 +191,6 @@ class SqliteStore:
     def _steady_us(self) -> int:
         return self._clock.steady_us() + self.offset_us
 
-    def _signal(self, ready: bool, ended: bool) -> None:
-        """Send hints after a commit. On the writer's thread."""
-        if ready:
-            self.hub.publish("ready")
-        if ended:
-            self.hub.publish("ended")
+
+def _nothing() -> None:
+    """Nothing was put away."""

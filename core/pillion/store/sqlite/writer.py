@@ -17,6 +17,7 @@ from pillion.errors import StoreAway
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.faults import is_contended, mapped
 from pillion.store.sqlite.group import Outcome, write_group
+from pillion.store.sqlite.signals import PAUSE_S, Signals
 
 T = TypeVar("T")
 
@@ -47,20 +48,20 @@ class Pause:
 
 
 class Writer:
-    """Runs operations for all loops of a process. ``open_desk`` and ``signal`` are called on its thread."""
+    """Runs operations for all loops of a process. ``open_desk`` is called on its thread."""
 
     def __init__(
         self,
         label: str,
         open_desk: Callable[[], Desk],
-        signal: Callable[[bool, bool], None],
+        signals: Signals,
         *,
         durable: bool,
         keeps_open: bool,
     ) -> None:
         self._label = label
         self._open_desk = open_desk
-        self._signal = signal
+        self._signals = signals
         self._durable = durable
         self._keeps_open = keeps_open  # closing would lose the data: a database in memory
         self._queue: SimpleQueue[Request | Pause | None] = SimpleQueue()
@@ -124,8 +125,15 @@ class Writer:
             self._refuse_waiting()
 
     def _take(self, block: bool) -> list[Request | Pause | None]:
-        """What waits; at least one item if `block`."""
-        items = [self._queue.get()] if block else []
+        """What waits; at least one item if `block`. Meanwhile hints that are due go out."""
+        items: list[Request | Pause | None] = []
+        if block and self._signals.due:
+            try:
+                items.append(self._queue.get(timeout=PAUSE_S))
+            except Empty:
+                self._signals.flush()
+        if block and not items:
+            items.append(self._queue.get())
         try:
             while len(items) < _TAKE:
                 items.append(self._queue.get_nowait())
@@ -161,11 +169,10 @@ class Writer:
                 else:
                     late += self._unlucky(group, error)
                     continue
-            ready, ended = desk.ready, desk.ended
-            desk.ready = desk.ended = False
             self._answer((request, self._mapped(outcome)) for request, outcome in outcomes)
-            if ready or ended:
-                self._signal(ready, ended)
+            if desk.ready or desk.ended or desk.more:
+                self._signals.committed(ready=desk.ready, ended=desk.ended, more=desk.more)
+                desk.ready = desk.ended = desk.more = False
         if desk.broken:
             desk.close()
             desk = None
