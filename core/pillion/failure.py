@@ -100,7 +100,7 @@ def keep_end(text: str, limit: int) -> str:
     if len(data) <= limit:
         return data.decode()
     room = limit - len(_CUT.encode())
-    return _CUT + data[-room:].decode(errors="ignore")
+    return _CUT + data[len(data) - room :].decode(errors="ignore")
 
 
 def _message(error: BaseException) -> str:

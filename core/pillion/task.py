@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -20,7 +20,7 @@ from pillion.ids import new_id
 from pillion.inject import Injected, Injector, Plan
 from pillion.inject.solve import Overrides
 from pillion.model import Kind, NewJob
-from pillion.options import EnqueueOptions, Seconds, TaskOptions, check_text, duration_us, enqueue_options
+from pillion.options import MAX_NAME, EnqueueOptions, Seconds, TaskOptions, check_text, duration_us, enqueue_options
 from pillion.policy.retry import Backoff
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-_PLAIN: Final = EnqueueOptions()
 
 
 class Owner(Protocol):
@@ -100,7 +98,6 @@ class Task(Handle[P, R_co]):
     """
 
     def __init__(self, fn: Callable[..., Any], owner: Owner, options: TaskOptions) -> None:
-        _check_function(fn, options)
         self.fn = fn
         self.owner = owner
         self.name: str = options.name or task_name(fn)
@@ -110,7 +107,7 @@ class Task(Handle[P, R_co]):
         self.max_attempts = options.max_attempts  # None: the setting of Jobs; so also below
         self.timeout_us = None if options.timeout is None else duration_us("timeout", options.timeout)
         self.retry: Backoff | None = options.retry
-        check_text("a task's name", self.name, 200)
+        check_text("a task's name", self.name, MAX_NAME)
         inner = annotated_function(fn)
         self.__name__: str = getattr(inner, "__name__", self.name)
         self.__qualname__: str = getattr(inner, "__qualname__", self.__name__)
@@ -292,6 +289,7 @@ class TaskDecorator:
 
 def make_task(fn: Callable[..., Any], owner: Owner, options: TaskOptions) -> Task[..., Any]:
     """An `AsyncTask` or `SyncTask`, as the function is. Raises `ConfigurationError`."""
+    _check_function(fn)
     return (AsyncTask if _is_async(fn) else SyncTask)(fn, owner, options)
 
 
@@ -329,7 +327,7 @@ def _is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call_of(fn))
 
 
-def _check_function(fn: Any, options: TaskOptions) -> None:
+def _check_function(fn: Any) -> None:
     """Raises `ConfigurationError` for what is no function that can be run as a job."""
     if isinstance(fn, Task):
         raise ConfigurationError(f"{fn.name} is a task already")

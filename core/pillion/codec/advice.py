@@ -44,6 +44,8 @@ _BY_NAME: Final[dict[str, str]] = {
 }
 _LOCKS: Final = ("_thread", "threading", "multiprocessing.synchronize", "queue")
 _SYNC: Final[Any] = (asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.Queue)
+_MAPPED: Final = ("__mapper__", "_sa_class_manager", "_meta")  # SQLAlchemy, Django and its kin
+_RECORDS: Final = ("__dataclass_fields__", "__struct_fields__", "model_fields")
 _SESSION: Final = "it is bound to this request or loop: pass an id, and let the job open its own (inject a dependency)"
 _CLIENT: Final = "it is a live connection: make it a @jobs.resource and inject it"
 _SESSIONS: Final = frozenset({"Session", "AsyncSession", "scoped_session", "async_scoped_session"})
@@ -89,7 +91,7 @@ def of_class(cls: Any) -> str:
         return _SESSION
     if not _CLIENTS.isdisjoint(names):
         return _CLIENT
-    if any(name in dir(cls) for name in ("__mapper__", "_sa_class_manager", "_meta")):
+    if _offers(cls, _MAPPED):
         return "it belongs to its database session: pass its primary key, and load it in the job"
     if issubclass(cls, io.IOBase) or cls.__module__ == "tempfile":
         return "an open file stays in this process: pass its path, or its content as bytes"
@@ -123,12 +125,11 @@ def annotation_for(value: Any) -> str:
     for cls in _ANNOTATE:
         if is_a(value, cls):
             return type(value).__name__ if cls is Enum or hasattr(value, "_fields") else cls.__name__
-    return _record_name(value)
+    return type(value).__name__ if _offers(type(value), _RECORDS) else ""
 
 
-def _record_name(value: Any) -> str:
-    records = ("__dataclass_fields__", "__struct_fields__", "model_fields")
-    return type(value).__name__ if any(name in dir(type(value)) for name in records) else ""
+def _offers(cls: Any, names: tuple[str, ...]) -> bool:
+    return any(name in dir(cls) for name in names)
 
 
 def seen(value: Any) -> str:

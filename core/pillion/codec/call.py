@@ -13,7 +13,7 @@ from pillion.codec.results import ResultCodec
 from pillion.codec.shapes import Misfit, is_a
 from pillion.codec.signature import Signature
 from pillion.errors import ArgumentError
-from pillion.failure import safe_repr
+from pillion.failure import keep_start, safe_repr, type_name
 
 MAX_ARGS: Final = 2 * 1024 * 1024  # bytes of JSON; a megabyte of bytes is 1.4 of these
 MAX_SHOWN: Final = 500  # bytes of stored arguments in an error's text
@@ -50,27 +50,26 @@ class CallCodec:
         signature = self._made or self._signature()
         if not args and not kwargs and not signature.required:
             return _EMPTY
+        dumps = signature.dumps
+        wires: dict[str, Any] = {}
         name = ""
         try:
-            wires: dict[str, Any] = {}
-            if signature.simple:
-                positional = signature.positional
-                if len(args) > len(positional):
-                    return self._encode_bound(signature, args, kwargs)
-                for (name, dump), value in zip(positional, args, strict=False):
-                    wires[name] = dump(value)
-                for name, value in kwargs.items():
-                    if name in wires or name not in signature.keywords:
-                        return self._encode_bound(signature, args, kwargs)
-                    wires[name] = signature.keywords[name](value)
-                if len(wires) != signature.count and not signature.required <= wires.keys():
-                    return self._encode_bound(signature, args, kwargs)
-                return self._text(wires)
+            for name, value in self._bind(signature, args, kwargs).items():
+                wires[name] = dumps[name](value)
+            data = _encode(wires)
         except Misfit as misfit:
             raise self._refusal(name, misfit) from None
+        except ArgumentError:
+            raise
         except RecursionError:
-            raise self._too_deep(name) from None
-        return self._encode_bound(signature, args, kwargs)
+            raise self._problem(name, "is nested too deeply, or contains itself") from None
+        except UnicodeEncodeError as error:  # only the encoder looks into texts
+            raise self._broken_text(wires, error) from None
+        except Exception as error:  # the value's own code runs here: properties, iterators, validators
+            raise self._problem(name, f"could not be read: {type_name(error)}: {_said(error)}") from error
+        if len(data) > MAX_ARGS:
+            raise self._too_large(wires, len(data))
+        return data.decode()
 
     def decode(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call again, as ``(args, kwargs)`` that are the caller's own.
@@ -120,69 +119,60 @@ class CallCodec:
             self._results = ResultCodec(self._fn, self._task)
         return self._results
 
-    def _encode_bound(self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """The thorough way: for ``*args`` and ``**kwargs``, and to have Python say what is wrong with a call."""
+    def _bind(self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The given arguments by parameter name. Raises `ArgumentError`, in Python's own words."""
+        if signature.simple and len(args) <= len(signature.positional):
+            bound = dict(zip(signature.positional, args, strict=False))
+            if kwargs:
+                count = len(bound) + len(kwargs)
+                bound.update(kwargs)
+                if len(bound) != count or not signature.keywords.issuperset(kwargs):
+                    return self._bind_thoroughly(signature, args, kwargs)
+            if len(bound) == signature.count or signature.required <= bound.keys():
+                return bound
+        return self._bind_thoroughly(signature, args, kwargs)
+
+    def _bind_thoroughly(
+        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         injected = self._skip.intersection(kwargs)
         if injected:
             name = min(injected)
             raise ArgumentError(f"`{name}` of task {self._task} is injected in the job: leave it out", name)
         try:
             bound = signature.inspected.bind(*args, **kwargs).arguments
+            if absent := signature.required - bound.keys():  # seen on 3.13.0: positional-only beside **kwargs
+                raise TypeError(f"missing a required argument: {min(absent)!r}")
+            return bound
         except TypeError as error:
             raise ArgumentError(f"Task {self._task}{signature.inspected}: {error}") from None
-        name = ""
-        try:
-            return self._text({name: signature.dumps[name](value) for name, value in bound.items()})
-        except Misfit:
-            pass
-        for name, value in bound.items():
-            try:
-                signature.dumps[name](value)
-            except Misfit as misfit:
-                raise self._refusal(name, misfit) from None
-        raise ArgumentError(f"The arguments of task {self._task} changed while they were encoded")
-
-    def _text(self, wires: dict[str, Any]) -> str:
-        try:
-            data = _encode(wires)
-        except (ValueError, OverflowError) as error:  # also UnicodeEncodeError: a lone surrogate
-            raise self._unencodable(wires, error) from None
-        if len(data) > MAX_ARGS:
-            name = max(wires, key=lambda name: len(_encode(wires[name])))
-            raise ArgumentError(
-                f"The arguments of task {self._task} take {len(data):,} bytes, more than {MAX_ARGS:,}; "
-                f"`{name}` is the largest. Put the data where the job can read it, and pass a path, key or id",
-                name,
-            )
-        return data.decode()
-
-    def _unencodable(self, wires: dict[str, Any], error: Exception) -> ArgumentError:
-        for name, wire in wires.items():
-            try:
-                _encode(wire)
-            except (ValueError, OverflowError) as culprit:
-                why, error = name, culprit
-                break
-        else:
-            why = next(iter(wires), "")
-        if isinstance(error, UnicodeEncodeError):
-            text = (
-                f"holds U+{ord(error.object[error.start]):04X}, half of a surrogate pair, which is no Unicode text. "
-                "Pass bytes (os.fsencode for a file name)"
-            )
-        else:
-            text = f"cannot be written as JSON: {error}"
-        return ArgumentError(f"`{why}` of task {self._task} {text}", why)
 
     def _refusal(self, name: str, misfit: Misfit) -> ArgumentError:
         remedy = advice(misfit.value)
         if misfit.expected == NATURAL and (annotation := annotation_for(misfit.value)):
-            remedy = f"annotate the parameter as {annotation}, or pass plain values"
+            remedy = f"to have it arrive as it is, annotate the parameter as {annotation}"
         text = f"Task {self._task}: {_told(name, misfit)}"
         return ArgumentError(f"{text}. {remedy[0].upper()}{remedy[1:]}" if remedy else text, name)
 
-    def _too_deep(self, name: str) -> ArgumentError:
-        return ArgumentError(f"`{name}` of task {self._task} is nested too deeply, or contains itself", name or None)
+    def _problem(self, name: str, what: str) -> ArgumentError:
+        return ArgumentError(f"`{name}` of task {self._task} {what}", name)
+
+    def _broken_text(self, wires: dict[str, Any], error: UnicodeEncodeError) -> ArgumentError:
+        name = next((name for name, wire in wires.items() if not _encodes(wire)), "")
+        code = ord(error.object[error.start])
+        return self._problem(
+            name,
+            f"holds U+{code:04X}, half of a surrogate pair, which is no Unicode text. "
+            "Pass bytes (os.fsencode for a file name)",
+        )
+
+    def _too_large(self, wires: dict[str, Any], size: int) -> ArgumentError:
+        name = max(wires, key=lambda name: len(_encode(wires[name])))
+        return ArgumentError(
+            f"The arguments of task {self._task} take {size:,} bytes, more than {MAX_ARGS:,}; `{name}` is the largest. "
+            "Put the data where the job can read it, and pass a path, key or id",
+            name,
+        )
 
     def _outdated(self, text: str, name: str, why: str) -> ArgumentError:
         signature = safe_repr(str(self._signature().inspected), MAX_SHOWN)[1:-1]
@@ -199,3 +189,18 @@ def _told(name: str, misfit: Misfit) -> str:
     if misfit.why:
         return f"{where} takes {misfit.expected}; {seen(misfit.value)} {misfit.why}"
     return f"{where} takes {misfit.expected}, not {seen(misfit.value)}"
+
+
+def _encodes(wire: Any) -> bool:
+    try:
+        _encode(wire)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _said(error: Exception) -> str:
+    try:
+        return keep_start(str(error), 200)
+    except Exception:
+        return "it cannot be shown"

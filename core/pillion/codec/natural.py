@@ -40,7 +40,7 @@ def natural(value: Any) -> Any:
         return int.__int__(value)
     if isinstance(value, float):
         return natural(float.__float__(value))
-    raise Misfit(LABEL, value, "would not arrive as it is, since the parameter's annotation does not name its type")
+    raise Misfit(LABEL, value)
 
 
 def _items(value: list[Any]) -> list[Any]:

@@ -50,16 +50,9 @@ class Signature:
         self.simple = not kinds & variadic  # encoding needs no thorough binding
         self.simple_call = self.simple and inspect.Parameter.POSITIONAL_ONLY not in kinds  # all by keyword
         self._parameters = parameters
-        self.positional: list[tuple[str, Convert]] = [
-            (parameter.name, self.dumps[parameter.name])
-            for parameter in parameters
-            if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        ]
-        self.keywords: dict[str, Convert] = {
-            parameter.name: self.dumps[parameter.name]
-            for parameter in parameters
-            if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        }
+        either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.positional = tuple(p.name for p in parameters if p.kind in (inspect.Parameter.POSITIONAL_ONLY, either))
+        self.keywords = frozenset(p.name for p in parameters if p.kind in (inspect.Parameter.KEYWORD_ONLY, either))
 
     def call(self, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Loaded values as arguments for the function; keywords wherever it allows them, so that injected

@@ -120,7 +120,7 @@ class Planner:
             if (web := _web_class(_quietly(hints, parameter.name), plain_default)) is not None:
                 raise _unreachable(path, parameter.name, web)
             if not plain_default:
-                raise _unreachable(path, parameter.name, None)
+                raise _unfilled(path, parameter.name, hints)
         return tuple(needs)
 
     def _marker(self, parameter: inspect.Parameter, hints: Hints, path: tuple[str, ...]) -> Provider | Refusal | None:
@@ -131,10 +131,10 @@ class Planner:
                 found = [self._read(item) for item in hint.__metadata__]
                 marker = next((each for each in reversed(found) if each is not None), None)
         if parameter.default is injected and not isinstance(marker, Provider):
+            why = _unresolved(hints, parameter.name) or f"its annotation {hints.text(parameter.name)!r} has no marker"
             raise ConfigurationError(
-                f"{' -> '.join(path)}: parameter `{parameter.name}` is `= injected`, but its annotation "
-                f"{hints.text(parameter.name)!r} names no provider that could be found: "
-                f"write Annotated[…, inject(provider)], importable at module level"
+                f"{' -> '.join(path)}: parameter `{parameter.name}` is `= injected`, but {why}: "
+                "write Annotated[…, inject(provider)], importable at module level"
             )
         if isinstance(marker, Provider) and parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise ConfigurationError(
@@ -214,9 +214,25 @@ def _web_class(hint: Any, has_default: bool) -> str | None:
     return None
 
 
-def _unreachable(path: tuple[str, ...], parameter: str, needs: str | None) -> ConfigurationError:
-    what = f"a job has no {needs} to give it" if needs else "it has neither a default nor a marker that fills it"
+def _unreachable(path: tuple[str, ...], parameter: str, needs: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{' -> '.join(path)}({parameter}): `{parameter}` cannot be filled in a job: {what}. "
+        f"{' -> '.join(path)}({parameter}): `{parameter}` cannot be filled in a job, which has no {needs}. "
         "Give the job a dependency that does without, or pass what it needs as an argument"
     )
+
+
+def _unfilled(path: tuple[str, ...], parameter: str, hints: Hints) -> ConfigurationError:
+    why = _unresolved(hints, parameter) or "it has neither a default nor a marker that fills it"
+    return ConfigurationError(
+        f"{' -> '.join(path)}({parameter}): `{parameter}` cannot be filled in a job: {why}. "
+        "Give the job a dependency that does without, or pass what it needs as an argument"
+    )
+
+
+def _unresolved(hints: Hints, parameter: str) -> str | None:
+    """Why nobody can see whether the annotation holds a marker; None if it was read."""
+    try:
+        hints.get(parameter)
+    except Exception as error:  # whatever evaluating an annotation raises
+        return f"its annotation {hints.text(parameter)!r} cannot be resolved ({type(error).__name__}: {error})"
+    return None
