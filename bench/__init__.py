@@ -1,0 +1,1 @@
+"""Pillion beside other job queues, in one run. `python -m bench --help`; what is measured and how: README.md."""
