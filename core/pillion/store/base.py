@@ -167,6 +167,10 @@ class Store(Protocol):
     @property
     def notes(self) -> Sequence[str]: ...
 
+    #: Those of the notes that warn, and say what to do.
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
     #: The absolute, secret-free name for people, e.g. ``sqlite:////srv/jobs.db``.
     @property
     def label(self) -> str: ...

@@ -95,7 +95,7 @@ class Runtime:
             loop.start()
         self.signals_note = WATCHER.add(self)
         announce(status.start_line(self))
-        for note in (*self.process.store.notes, *self._crossings()):
+        for note in (*self.process.store.warnings, *self._crossings()):
             log.warning("%s", note)
 
     async def stop(self) -> None:

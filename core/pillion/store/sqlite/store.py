@@ -68,6 +68,10 @@ class SqliteStore:
         return [*self._target.notes, *self._notes.values()]
 
     @property
+    def warnings(self) -> Sequence[str]:
+        return [note for note in self.notes if note != self._notes.get("journal")]
+
+    @property
     def label(self) -> str:
         return self._target.label
 
