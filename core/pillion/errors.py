@@ -90,14 +90,6 @@ class EnqueueUnknown(PillionError):
         self.job = job
 
 
-class KeyTaken(PillionError):
-    """The unique key is held by an unfinished job; ``holder`` is its id."""
-
-    def __init__(self, message: str, holder: str) -> None:
-        super().__init__(message)
-        self.holder = holder
-
-
 class JobFailed(PillionError):
     """The job failed. ``error_type`` and ``traceback`` are the remote exception's, as text."""
 
