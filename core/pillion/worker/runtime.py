@@ -82,7 +82,8 @@ class Runtime:
         self.process.hold()
         self.pulse.start()
         deadline = time.monotonic() + (10.0 if self.settings.require_store else 1.0)
-        while not self.pulse.opened.is_set() and time.monotonic() < deadline:
+        # Registered, so that the first request finds this process ready; a pulse that ended never will be.
+        while self.identity is None and self.pulse.alive and time.monotonic() < deadline:
             await asyncio.sleep(_STEP)
         if self.pulse.fatal is not None or (self.settings.require_store and not self.pulse.opened.is_set()):
             self.pulse.end()
