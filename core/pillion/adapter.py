@@ -9,7 +9,7 @@ An adapter adds a lifespan, injection and routes, and nothing else. It imports `
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,13 +30,7 @@ class Adapter:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        settings = jobs.settings
-        kind = settings.url.partition(":")[0].partition("+")[0]
-        self.health = Health(
-            Origin((settings.url, settings.namespace), kind, settings.durability),
-            self._here,
-            self._notes,
-        )
+        self.health = Health(self._here, self._origin)
 
     @asynccontextmanager
     async def entered(self) -> AsyncGenerator[None]:
@@ -56,9 +50,15 @@ class Adapter:
         self._jobs._desk.overrides = overrides
 
     def _here(self) -> Here:
-        lifecycle = self._jobs._lifecycle
-        return look(self._jobs.settings, lifecycle.entered > 0, lifecycle.runtime)
+        jobs, lifecycle = self._jobs, self._jobs._lifecycle
+        wanted = jobs.settings.worker and jobs._grounds[-1].workers
+        return look(jobs.settings, lifecycle.entered > 0, wanted, lifecycle.runtime)
 
-    def _notes(self) -> Sequence[str]:
-        jobs = self._jobs
-        return jobs._this_process().store.notes if jobs._lifecycle.entered else ()
+    def _origin(self) -> Origin:
+        jobs, settings = self._jobs, self._jobs.settings
+        return Origin(
+            source=(settings.url, settings.namespace),
+            kind=settings.url.partition(":")[0].partition("+")[0].lower(),
+            durability=settings.durability,
+            warnings=jobs._this_process().store.warnings if jobs._lifecycle.entered else (),
+        )

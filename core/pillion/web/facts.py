@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -79,7 +79,7 @@ class StoreFacts:
     durability: str
     answered: float | None = None  # age of the last sample
     unanswered: bool = False  # the last question got no answer, or not in time
-    notes: Sequence[str] = field(default_factory=tuple)
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,28 +35,27 @@ class Answer:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """What a `Jobs` knows of its own store without asking it."""
 
     source: object  # equal for those that share a store and namespace
     kind: str
     durability: str
+    warnings: Sequence[str] = ()
 
 
 class Health:
-    """Facts, the last sample of the store, and who keeps it fresh. `here` and `notes` are read at each answer."""
+    """Facts, the last sample of the store, and who keeps it fresh. `here` and `origin` are read at each answer."""
 
     def __init__(
         self,
-        origin: Origin,
         here: Callable[[], Here],
-        notes: Callable[[], Sequence[str]],
+        origin: Callable[[], Origin],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.here = here
         self._origin = origin
-        self._notes = notes
         self._clock = clock
         self._sample: Sample | None = None
         self._unanswered = False
@@ -112,7 +111,7 @@ class Health:
     def view(self) -> View:
         """What is known now. Asks nobody."""
         age = self.age()
-        origin = self._origin
+        origin = self._origin()
         return View(
             origin.source,
             self.here(),
@@ -121,7 +120,7 @@ class Health:
                 durability=origin.durability,
                 answered=age,
                 unanswered=self._unanswered,
-                notes=self._notes(),
+                warnings=origin.warnings,
             ),
             self._sample,
             None if age is None else round(age, 3),

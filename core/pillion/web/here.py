@@ -15,10 +15,10 @@ from pillion.worker.runtime import Runtime
 _TRIES: Final = 5  # of reading what other threads change meanwhile
 
 
-def look(settings: Settings, entered: bool, runtime: Runtime | None) -> Here:
-    """The facts of the process whose worker is `runtime`; None: it runs none."""
+def look(settings: Settings, entered: bool, wanted: bool, runtime: Runtime | None) -> Here:
+    """The facts of the process whose worker is `runtime`; None: it runs none, though one may be `wanted`."""
     if runtime is None:
-        return Here(entered=entered, wanted=settings.worker, lease=settings.lease)
+        return Here(entered=entered, wanted=wanted, lease=settings.lease)
     pulse = runtime.pulse
     return Here(
         entered=entered,

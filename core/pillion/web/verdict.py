@@ -97,7 +97,7 @@ def of_store(here: Here, store: StoreFacts) -> list[Finding]:
     findings: list[Finding] = []
     if is_away(here, store):
         findings.append(Finding("fail", "store", "the store does not answer"))
-    findings.extend(Finding("warn", "store", in_the_open(note)) for note in list(store.notes)[:_SHOWN])
+    findings.extend(Finding("warn", "store", in_the_open(text)) for text in list(store.warnings)[:_SHOWN])
     return findings
 
 
