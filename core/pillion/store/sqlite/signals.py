@@ -18,14 +18,17 @@ PAUSE_S: Final = 0.003  # between two sends of a process
 class Signals:
     """The hints of one process: to its own listeners at once, to siblings a few hundred times a second at most.
 
-    `listeners` and wishes come from links on any thread; `committed` and `flush` are the writer's.
+    Listeners and wishes come from links on any thread; `committed`, `flush` and `finish` are the writer's.
     """
 
     def __init__(self, folder: Callable[[], str | None], steady_us: Callable[[], int]) -> None:
-        self._folder = folder  # asked once, at the first use
+        self._find_folder = folder  # asked once, at the first use
         self._steady_us = steady_us
         self._lock = threading.Lock()
-        self._opened = False
+        self._key = secrets.token_hex(8)
+        self._folder: str | None = None
+        self._looked = False
+        self._closed = False
         self._inbox: Inbox | None = None
         self._siblings: Siblings | None = None
         self._due: dict[Hint, None] = {}
@@ -44,15 +47,12 @@ class Signals:
         listener.close()
 
     def close(self) -> None:
-        """Remove what was opened. Idempotent."""
+        """Remove this process's socket, for good. Idempotent."""
         with self._lock:
-            inbox, siblings = self._inbox, self._siblings
-            self._inbox = self._siblings = None
-            self._opened = False
+            self._closed = True
+            inbox, self._inbox = self._inbox, None
         if inbox is not None:
             inbox.close()
-        if siblings is not None:
-            siblings.close()
 
     def abandon(self) -> None:
         """In a forked child: let go of what is the parent's."""
@@ -84,27 +84,40 @@ class Signals:
 
     def flush(self) -> None:
         """Send to siblings what is due."""
-        self._open()
+        if not self._due:
+            return
         self._sent_at = self._steady_us()
         due, self._due = self._due, {}
+        if self._siblings is None and (folder := self._host_folder()) is not None:
+            self._siblings = Siblings(folder, self._key)
         if self._siblings is not None:
             for hint in due:
                 self._siblings.send(hint)
 
+    def finish(self) -> None:
+        """The writer's thread ends: send what is due still, and close what only it uses."""
+        self.flush()
+        if self._siblings is not None:
+            self._siblings.close()
+            self._siblings = None
+
     # -- the host folder -----------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        self._open()
-        if self._inbox is not None:
-            self._inbox.update()
-
-    def _open(self) -> None:
+        """A listener or a wish came or went."""
+        folder = self._host_folder()
         with self._lock:
-            if self._opened:
-                return
-            self._opened = True
-            folder = self._folder()
-            if folder is not None and path_fits(folder):
-                key = secrets.token_hex(8)
-                self._siblings = Siblings(folder, key)
-                self._inbox = Inbox(folder, key, self.hub)
+            if self._inbox is None and folder is not None and not self._closed:
+                self._inbox = Inbox(folder, self._key, self.hub)
+            inbox = self._inbox
+        if inbox is not None:
+            inbox.update()
+
+    def _host_folder(self) -> str | None:
+        """The folder of the sockets; None: there is none, or its path is too long."""
+        with self._lock:
+            if not self._looked:
+                self._looked = True
+                folder = self._find_folder()
+                self._folder = folder if folder is not None and path_fits(folder) else None
+            return self._folder

@@ -45,6 +45,11 @@ class Statements:
         """`text` with the namespace in front of its bracketed names."""
         return text.replace("[", self._prefix)
 
+    @property
+    def names(self) -> list[str]:
+        """All names."""
+        return list(self._texts)
+
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
 

@@ -150,7 +150,7 @@ SELECT json_group_array(json_object('seq', seq, 'worker', worker, 'link', link, 
     'keyed', keyed, 'failures', failures, 'losses', losses, 'releases', releases, 'leaving', leaving, 'cancel', wish))
 FROM (
     SELECT j.*, j.key IS NOT NULL AS keyed, j.cancel IS NOT NULL AS wish, coalesce(w.leaving, 0) AS leaving
-    FROM [jobs] j LEFT JOIN [workers] w ON w.id = j.worker
+    FROM [jobs] j INDEXED BY [jobs_running] LEFT JOIN [workers] w ON w.id = j.worker
     WHERE j.state = 3 AND (w.id IS NULL OR w.dead IS NOT NULL) ORDER BY j.seq LIMIT ?)
 
 -- name: workers

@@ -61,7 +61,7 @@ class SqliteStore:
         self._closed = False
         self.offset_us = 0
         self.checkpoint: Checkpoint | None = None
-        self.signals = Signals(lambda: self.host_folder, self._steady_us)
+        self.signals = self._new_signals()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -88,7 +88,9 @@ class SqliteStore:
         return None if is_shared(kind_of(folder)) else folder
 
     async def open(self) -> None:
-        self._closed = False
+        if self._closed:
+            self._closed = False
+            self.signals = self._new_signals()
         await self.submit(Operation(peek=lambda desk: True))
 
     async def link(self, worker: str | None = None, index: int = -1) -> SqliteLink:
@@ -112,7 +114,7 @@ class SqliteStore:
     def submit(self, operation: Operation[T]) -> asyncio.Future[T]:
         """Hand `operation` to this process's writer; a forked child gets one of its own."""
         writer = self._writer
-        if writer is None or self._pid != os.getpid():
+        if writer is None or self._pid != os.getpid() or writer.ended():
             writer = self._start()
         return writer.submit(operation)
 
@@ -128,7 +130,7 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._writer = None
         self.signals.abandon()
-        self.signals = Signals(lambda: self.host_folder, self._steady_us)
+        self.signals = self._new_signals()
 
     # -- the writer ----------------------------------------------------------------------------------------
 
@@ -136,7 +138,7 @@ class SqliteStore:
         if self._closed:
             raise StoreAway(f"{self.label} is closed; open it again first")
         with self._lock:
-            if self._writer is None or self._pid != os.getpid():
+            if self._writer is None or self._pid != os.getpid() or self._writer.ended():
                 forks.watch(self)
                 self._pid = os.getpid()
                 self._writer = Writer(
@@ -188,6 +190,9 @@ class SqliteStore:
             )
         for number, text in enumerate(warnings(path)):
             self._notes[f"mount{number}"] = text
+
+    def _new_signals(self) -> Signals:
+        return Signals(lambda: self.host_folder, self._steady_us)
 
     def _wall_us(self) -> int:
         return self._clock.wall_us() + self.offset_us

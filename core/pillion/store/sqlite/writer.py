@@ -121,6 +121,7 @@ class Writer:
         finally:
             if desk is not None:
                 desk.close()
+            self._signals.finish()
             self._ended.set()
             self._refuse_waiting()
 
