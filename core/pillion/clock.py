@@ -40,9 +40,11 @@ class ManualClock:
         self._steady = steady_us
 
     def wall_us(self) -> int:
+        """What the wall clock was set or moved to."""
         return self._wall
 
     def steady_us(self) -> int:
+        """What the monotonic clock was moved to."""
         return self._steady
 
     def advance(self, seconds: float) -> None:

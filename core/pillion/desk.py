@@ -29,7 +29,7 @@ _READ_DEADLINE: Final = 5.0  # seconds for a read or a cancel
 _PAUSE: Final = 0.05  # seconds between tries of a read
 T = TypeVar("T")
 Send = Callable[[Sequence[NewJob]], Awaitable[list[Enqueued]]]
-Stored = Callable[[Sequence[NewJob]], Awaitable[None]]
+Stored = Callable[[Sequence[NewJob]], Awaitable[Mapping[str, JobRow]]]
 
 
 class Desk:
@@ -53,7 +53,7 @@ class Desk:
         self.started: Callable[[], bool] = lambda: False  # did a lifespan of ours run in this process?
         self._poll_interval = poll_interval
         self.send: Send = self._send  # how jobs reach the store; tests look over its shoulder
-        self.stored: Stored | None = None  # awaited with new jobs before their enqueue returns; for tests
+        self.stored: Stored | None = None  # awaited with new jobs, gives rows for their handles; for tests
 
     # -- injection -----------------------------------------------------------------------------------------
 
@@ -80,14 +80,15 @@ class Desk:
             error.job = Job(self, news[0].id, news[0].task, new=news[0])
             raise
         self._tell_timers(news)
+        rows: Mapping[str, JobRow] = {}
         if self.stored is not None:
-            await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
+            rows = await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
         jobs: list[Job[Any]] = []
         for new, answer in zip(news, answers, strict=True):
             if answer.holder is not None:
                 jobs.append(Job(self, answer.holder, new.task, created=False))
             else:
-                jobs.append(Job(self, new.id, new.task, created=answer.created, new=new))
+                jobs.append(Job(self, new.id, new.task, created=answer.created, new=new, row=rows.get(new.id)))
         return jobs
 
     def enqueue_bound_sync(self, bounds: Sequence[Bound[Any]]) -> list[Job[Any]]:

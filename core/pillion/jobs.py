@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pillion import settings as _settings
 from pillion.desk import Desk
@@ -22,6 +22,9 @@ from pillion.resource import Resource, ResourceDecorator
 from pillion.settings import Durability, LoopChoice, Settings
 from pillion.task import Bound, TaskDecorator
 from pillion.worker.runtime import Runtime
+
+if TYPE_CHECKING:
+    from pillion.testing import Testing
 
 T = TypeVar("T")
 _BATCH = 1000  # jobs an atomic step of `enqueue_many`
@@ -157,6 +160,13 @@ class Jobs:
     def settings(self) -> Settings:
         """The settled values; durations in seconds."""
         return self._grounds[-1].settings
+
+    @property
+    def testing(self) -> Testing:
+        """For tests: another store for a while, jobs run inline or on demand, what was enqueued, waiting until idle."""
+        from pillion.testing import Testing
+
+        return Testing(self._grounds, self._desk, self._lifecycle, self._tasks)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
