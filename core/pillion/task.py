@@ -66,14 +66,14 @@ class Handle(ABC, Generic[P, R_co]):
         """The task itself."""
 
     @abstractmethod
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """Check and encode a call now, to be stored later: ``await jobs.enqueue_many(…)``.
 
         Raises `ArgumentError` for arguments that do not fit the signature. What they become is fixed here:
         changing them afterwards has no effect.
         """
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R_co]]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R_co]]:
         """Store a job that calls the task with these arguments; await it for the job's handle.
 
         Arguments are checked and encoded at the call, before anything is awaited. Raises `ArgumentError`;
@@ -81,7 +81,7 @@ class Handle(ABC, Generic[P, R_co]):
         """
         return _enqueue(self.task.owner, self.bind(*args, **kwargs))
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """`enqueue` for ``def`` code and scripts: blocks until the job is stored. Refuses to block a running loop."""
         return self.task.owner.enqueue_bound_sync((self.bind(*args, **kwargs),))[0]
 
@@ -141,7 +141,7 @@ class Task(Handle[P, R_co]):
         """Look at annotations and injections now. Raises `ConfigurationError` that names the parameter."""
         self.codec.resolve()
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         text = self.codec.encode(args, kwargs)
         return Bound(self, NewJob(id=new_id(), task=self.name, queue=self.queue, kind=self.kind, args=text))
 
@@ -176,7 +176,7 @@ class Task(Handle[P, R_co]):
 class AsyncTask(Task[P, R_co]):
     """A task of an ``async def`` function."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
         """Run the function here and now, no job involved. What is injected and not given is resolved on this loop."""
         if self.injected and self._absent(args, kwargs):
             return self._call_injected(args, kwargs)
@@ -193,7 +193,7 @@ class AsyncTask(Task[P, R_co]):
 class SyncTask(Task[P, R_co]):
     """A task of a ``def`` function."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function here and now, no job involved. Raises `ArgumentError` unless what is injected is given."""
         if self.injected and (absent := self._absent(args, kwargs)):
             raise ArgumentError(
@@ -217,7 +217,7 @@ class Configured(Handle[P, R_co]):
     def task(self) -> Task[P, R_co]:
         return self._task
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         task, options = self._task, self._options
         new = NewJob(
             id=new_id(),

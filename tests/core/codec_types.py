@@ -154,6 +154,20 @@ class User(pydantic.BaseModel):
     raw: bytes = b""
 
 
+class Aliased(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    one: int = pydantic.Field(alias="uno")
+    three: list[Address] = []
+
+
+class ReadOnlyAlias(pydantic.BaseModel):
+    """Aliases that differ by direction: pydantic before 2.11 cannot be asked to leave them out."""
+
+    one: int = pydantic.Field(validation_alias="eins")
+    two: int = pydantic.Field(default=0, serialization_alias="zwei", validation_alias="dos")
+
+
 class Employee(User):
     salary: Decimal = Decimal(0)
 

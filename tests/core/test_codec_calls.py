@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,8 +58,6 @@ def codec(fn: Any, *skip: str) -> CallCodec:
     ],
 )
 def test_a_call_arrives_as_the_same_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    import inspect
-
     made = codec(fn)
     new_args, new_kwargs = made.decode(made.encode(args, kwargs))
     signature = inspect.signature(fn)
@@ -176,6 +175,14 @@ class TestAnnotations:
         for fn in (Service().run, Service()):
             made = codec(fn)
             assert made.decode(made.encode((now,), {}))[1] == {"at": now}
+
+    def test_of_a_signature_that_a_decorator_sets_are_found(self) -> None:
+        def wrapper(*args: Any, **kwargs: Any) -> None: ...
+
+        at = inspect.Parameter("at", inspect.Parameter.KEYWORD_ONLY, annotation="datetime")
+        wrapper.__signature__ = inspect.Signature([at])  # type: ignore[attr-defined]
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        assert codec(wrapper).decode(codec(wrapper).encode((), {"at": now}))[1] == {"at": now}
 
 
 class TestAfterADeploy:

@@ -18,6 +18,7 @@ import pytest
 
 from core.codec_types import (
     Address,
+    Aliased,
     Box,
     Checked,
     Colour,
@@ -37,6 +38,7 @@ from core.codec_types import (
     Partly,
     Point,
     Point3,
+    ReadOnlyAlias,
     Renamed,
     User,
     Word,
@@ -190,6 +192,7 @@ CASES: list[tuple[Any, Any]] = [
     (User | None, None),
     (User | Address, Address(street="Main", zipCode="1")),
     (dict[str, list[Address]], {"home": [Address(street="Main", zipCode="1")]}),
+    (Aliased, Aliased(uno=1, three=[Address(street="Main", zipCode="1")])),
     (Numbers, Numbers([1, 2])),
     (pydantic.HttpUrl, pydantic.HttpUrl("https://example.org/x?y=1")),
     (Checked, Checked(3, datetime(2026, 1, 1, tzinfo=UTC))),
@@ -234,6 +237,12 @@ def test_a_subclass_of_a_plain_type_arrives_as_the_declared_type(annotation: Any
     arrived = through(annotation, value)
     assert arrived == plain
     assert type(arrived) is type(plain)
+
+
+@pytest.mark.skipif(tuple(map(int, pydantic.VERSION.split(".")[:2])) < (2, 11), reason="by_name is of pydantic 2.11")
+def test_a_models_aliases_may_differ_by_direction() -> None:
+    value = ReadOnlyAlias.model_validate({"eins": 1, "dos": 2})
+    assert through(ReadOnlyAlias, value) == value
 
 
 def test_a_signed_zero_keeps_its_sign() -> None:

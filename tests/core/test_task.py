@@ -274,6 +274,19 @@ def test_wrong_arguments_are_refused_at_the_call(task: TaskDecorator, desk: Desk
     assert desk.taken == []
 
 
+async def test_parameters_may_be_called_what_they_like(task: TaskDecorator, desk: Desk) -> None:
+    async def job(*, self: int, task: str, args: list[int], kwargs: int, delay: int) -> int:
+        return self + delay
+
+    made = task(job)
+    values: Any = {"self": 1, "task": "x", "args": [1], "kwargs": 2, "delay": 3}
+    await made.enqueue(**values)
+    made.options(delay=9).enqueue_sync(**values)
+    for bound in desk.taken:
+        assert made.codec.decode(bound.new.args) == ((), values)
+    assert await made(**values) == 4
+
+
 def test_each_bind_is_a_job_of_its_own(task: TaskDecorator) -> None:
     made = task(send)
     assert len({made.bind(1).new.id for _ in range(100)}) == 100

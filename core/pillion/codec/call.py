@@ -148,7 +148,7 @@ class CallCodec:
             raise ArgumentError(f"Task {self._task}{signature.inspected}: {error}") from None
 
     def _refusal(self, name: str, misfit: Misfit) -> ArgumentError:
-        remedy = advice(misfit.value)
+        remedy = "" if misfit.why else advice(misfit.value)
         if misfit.expected == NATURAL and (annotation := annotation_for(misfit.value)):
             remedy = f"to have it arrive as it is, annotate the parameter as {annotation}"
         text = f"Task {self._task}: {_told(name, misfit)}"

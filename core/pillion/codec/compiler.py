@@ -119,9 +119,13 @@ class Compiler:
             return self._struct(hint, cls)
         if dataclasses.is_dataclass(cls):
             return self._dataclass(hint, cls)
-        if (model := model_shape(hint)) is not None:
-            return model
-        raise Unsupported(f"{_name(hint)} has no form in JSON", cls)
+        try:
+            model = model_shape(hint)
+        except Exception as error:  # whatever building its schema raises
+            raise Unsupported(f"{_name(hint)} cannot be used: {error}", cls) from error
+        if model is None:
+            raise Unsupported(f"{_name(hint)} has no form in JSON", cls)
+        return model
 
     def _type_variable(self, variable: typing.TypeVar) -> Shape:
         if variable.__constraints__:
@@ -179,8 +183,11 @@ class Compiler:
         return shape
 
     def _struct(self, hint: Any, cls: type[msgspec.Struct]) -> Shape:
+        try:
+            fields = msgspec.structs.fields(cls)
+        except Exception as error:  # whatever evaluating the class's annotations raises
+            raise Unsupported(f"the annotations of {cls.__name__} cannot be resolved: {error}") from error
         shape = self._begin(hint, RecordShape(cls))
-        fields = msgspec.structs.fields(cls)
         bindings = _bindings(hint, cls)
         shape.fill(
             [

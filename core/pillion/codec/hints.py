@@ -20,7 +20,7 @@ class Hints:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = annotated_function(fn)
-        self._raw = _raw_annotations(self._fn)
+        self._raw = {**_signature_annotations(fn), **_raw_annotations(self._fn)}
         self._names: dict[str, Any] | None = None
 
     def get(self, name: str) -> Any:
@@ -81,6 +81,14 @@ def call_of(fn: Any) -> Any:
 def _constructor(cls: Any) -> Callable[..., Any]:
     made: Callable[..., Any] = cls.__new__ if cls.__init__ is object.__init__ else cls.__init__
     return made
+
+
+def _signature_annotations(fn: Callable[..., Any]) -> dict[str, Any]:
+    """What a decorator that sets ``__signature__`` says, of parameters that the function inside does not have."""
+    if not hasattr(fn, "__signature__"):
+        return {}
+    parameters = inspect.signature(fn).parameters.values()
+    return {each.name: each.annotation for each in parameters if each.annotation is not inspect.Parameter.empty}
 
 
 def _raw_annotations(fn: Callable[..., Any]) -> Mapping[str, Any]:

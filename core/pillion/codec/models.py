@@ -5,6 +5,7 @@ pydantic is no dependency: a class with the hook means that somebody imported it
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -22,6 +23,10 @@ class ModelShape(Shape):
 
     def __init__(self, hint: Any, adapter: Any) -> None:
         self._adapter = adapter
+        # names where they can be asked for (pydantic 2.11): some aliases are for reading only, or for writing only
+        names = "by_name" in inspect.signature(adapter.validate_json).parameters
+        self._reading: dict[str, bool] = {"by_alias": True, "by_name": True} if names else {}
+        self._by_alias = not names
         self._cls = hint if isinstance(hint, type) else None
         self.label = getattr(hint, "__name__", None) or str(hint)
         self.types = frozenset({self._cls}) if self._cls is not None else frozenset()
@@ -35,8 +40,8 @@ class ModelShape(Shape):
         try:
             if not is_model:
                 self._adapter.validate_python(value, strict=True)
-            text = self._adapter.dump_json(value, by_alias=True, round_trip=True)
-            again = self._adapter.validate_json(text)
+            text = self._adapter.dump_json(value, by_alias=self._by_alias, round_trip=True, warnings=False)
+            again = self._adapter.validate_json(text, **self._reading)
             same = type(again) is type(value) and bool(again == value)
         except Exception as error:  # validators and serializers are the user's
             raise Misfit(self.label, value, _first_line(error)) from None
@@ -48,17 +53,19 @@ class ModelShape(Shape):
 
     def load(self, wire: Any) -> Any:
         try:
-            return self._adapter.validate_json(msgspec.json.encode(wire))
+            return self._adapter.validate_json(msgspec.json.encode(wire), **self._reading)
         except Exception as error:
             raise Misfit(self.label, wire, _first_line(error)) from error
 
 
 def model_shape(hint: Any) -> Shape | None:
-    """The shape of a class with pydantic's hook; None for others, and where pydantic was never imported."""
-    if not hasattr(hint, "__get_pydantic_core_schema__"):
-        return None
+    """The shape of a class with pydantic's hook, or of its own; None for others, and where it was never imported.
+
+    Raises what pydantic raises for a class that is not complete.
+    """
     pydantic = sys.modules.get("pydantic")
-    if pydantic is None:
+    root = str(getattr(hint, "__module__", "")).partition(".")[0]
+    if pydantic is None or not (hasattr(hint, "__get_pydantic_core_schema__") or root == "pydantic_core"):
         return None
     return ModelShape(hint, pydantic.TypeAdapter(hint))
 
