@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
+import msgspec
 import pytest
 
 from pillion.codec import CallCodec
@@ -217,3 +218,13 @@ def test_a_pickle_in_the_store_is_no_call() -> None:
 
     with pytest.raises(ArgumentError):
         codec(plain).decode(pickle.dumps(Bomb(), protocol=0).decode("latin-1"))
+
+
+def test_text_that_is_no_json_tells_so_by_its_cause() -> None:
+    """The worker fails such a job for good: no version of the task could ever read it."""
+    with pytest.raises(ArgumentError) as caught:
+        codec(plain).decode("{")
+    assert isinstance(caught.value.__cause__, msgspec.DecodeError)
+    with pytest.raises(ArgumentError) as caught:
+        codec(plain).decode('{"a":"x"}')
+    assert caught.value.__cause__ is None

@@ -94,7 +94,7 @@ class CallCodec:
                 name = min(signature.required - values.keys())
                 raise Misfit("a value", None, "is missing")
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise self._outdated(text, "", f"not JSON: {error}") from None
+            raise self._outdated(text, "", f"not JSON: {error}") from error
         except Misfit as misfit:
             raise self._outdated(text, name, _told(name, misfit)) from None
         except RecursionError:
