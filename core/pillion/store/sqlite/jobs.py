@@ -16,7 +16,9 @@ _states = msgspec.json.Decoder(dict[str, int])
 def get(desk: Desk, ids: Sequence[str]) -> list[JobRow]:
     """The jobs among `ids`, with their history."""
     rows = desk.rows("jobs_get", (json_text(list(ids)),))
-    history: dict[int, list[AttemptRow]] = {row[0]: [] for row in rows}
+    history: dict[int, list[AttemptRow]] = {}
+    for row in rows:
+        history[row[0]] = []
     for seq, number, worker, started, ended, outcome, error in desk.rows("attempts_get", (json_text(list(history)),)):
         history[seq].append(
             AttemptRow(number=number, worker=worker, started_us=started, ended_us=ended, outcome=outcome, error=error)

@@ -25,7 +25,7 @@ key IS NOT NULL, attempt + 1, failures, losses, releases, args, headers)) FROM (
 @cache
 def read_sql(name: str) -> str:
     """The text of a file beside this one."""
-    return files(__package__).joinpath(name).read_text("utf-8")
+    return files("pillion.store.sqlite").joinpath(name).read_text("utf-8")
 
 
 class Statements:

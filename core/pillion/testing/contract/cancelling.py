@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pillion.testing.contract.rig import Rig, failure, job, release, retry, success
+from collections.abc import Callable
+
+from pillion.model import Claim, Settlement
+from pillion.testing.contract.rig import Rig, failure, job, later, release, retry, success
 
 
 class TestCancel:
@@ -26,7 +29,8 @@ class TestCancel:
 
     async def test_a_wish_turns_waiting_again_into_cancelled(self, rig: Rig) -> None:
         seat, client = await rig.worker("w"), await rig.client()
-        for again in (release, retry, lambda claim: retry(claim, 30.0)):
+        ways: list[Callable[[Claim], Settlement]] = [release, retry, later]
+        for again in ways:
             (answer,) = await rig.enqueue(job(f"j{seat.number}"))
             (claim,) = await seat.claim()
             await client.cancel([answer.id], None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pillion.errors import StoreData
-from pillion.model import Enqueued
-from pillion.testing.contract.rig import Rig, failure, job, raises, release, retry, success
+from pillion.model import Claim, Enqueued, Settlement
+from pillion.testing.contract.rig import Rig, failure, job, later, raises, release, retry, success
 
 
 class TestEnqueue:
@@ -101,7 +103,8 @@ class TestUniqueKeys:
     async def test_waiting_again_keeps_the_key(self, rig: Rig) -> None:
         seat = await rig.worker("w")
         await rig.enqueue(job("a", key="k"))
-        for again in (release, retry, lambda claim: retry(claim, 60.0)):
+        ways: list[Callable[[Claim], Settlement]] = [release, retry, later]
+        for again in ways:
             (claim,) = await seat.claim()
             await seat.settle(again(claim))
             assert await rig.enqueue(job("b", key="k")) == [Enqueued("b", False, "a")]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from pillion.errors import StoreData
-from pillion.model import Rescue, Want
-from pillion.testing.contract.rig import LEASE, Rig, failure, job, lost, raises, release, retry, success
+from pillion.model import Claim, Rescue, Settlement, Want
+from pillion.testing.contract.rig import LEASE, Rig, failure, job, later, lost, raises, release, retry, success
 
 
 class TestClaims:
@@ -167,10 +168,10 @@ class TestSettlements:
         await rig.enqueue(*(job(f"j{n:03}", key=f"k{n}" if n % 5 == 0 else None) for n in range(400)))
         seat = await rig.worker("w")
         claims = await seat.claim(400)
-        ends = [success, failure, retry, release, lambda claim: success(claim, result="1")]
+        ends: list[Callable[[Claim], Settlement]] = [success, failure, retry, release, later]
         assert await seat.settle(*(ends[n % 5](claim) for n, claim in enumerate(claims))) == []
         states = await (await rig.client()).states([claim.id for claim in claims])
-        expected = ["succeeded", "failed", "queued", "queued", "succeeded"]
+        expected = ["succeeded", "failed", "queued", "queued", "scheduled"]
         assert [states[claim.id] for claim in claims] == [expected[n % 5] for n in range(400)]
 
     async def test_data_that_cannot_be_stored_is_refused_whole(self, rig: Rig) -> None:

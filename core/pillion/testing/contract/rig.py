@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final
@@ -28,7 +28,7 @@ LEASE: Final = 15.0  # s, of the rig's workers
 
 
 @contextmanager
-def raises(kind: type[Exception]) -> Iterator[None]:
+def raises(kind: type[Exception]) -> Generator[None, None, None]:
     """The block must raise `kind`."""
     try:
         yield
@@ -39,7 +39,8 @@ def raises(kind: type[Exception]) -> Iterator[None]:
 
 def job(name: str, **options: Any) -> NewJob:
     """A job with the id `name`."""
-    return NewJob(**{"id": name, "task": "app.work", "args": '{"n":1}', **options})
+    fields: dict[str, Any] = {"id": name, "task": "app.work", "args": '{"n":1}'}
+    return NewJob(**fields | options)
 
 
 def success(claim: Claim, **options: Any) -> Settlement:
@@ -50,6 +51,11 @@ def success(claim: Claim, **options: Any) -> Settlement:
 def failure(claim: Claim, **options: Any) -> Settlement:
     """It failed for good."""
     return _settlement(claim, {"outcome": "failed", "state": "failed", "failures": 1, "error": '"boom"'}, options)
+
+
+def later(claim: Claim) -> Settlement:
+    """It failed, and is to run again in half a minute."""
+    return retry(claim, 30.0)
 
 
 def retry(claim: Claim, delay: float = 0.0, **options: Any) -> Settlement:
@@ -67,17 +73,14 @@ def release(claim: Claim, **options: Any) -> Settlement:
 
 def lost(held: Held, **options: Any) -> Rescue:
     """The decision over an orphan: it runs again."""
-    settlement = Settlement(
-        **{
-            "seq": held.seq, "ticket": held.ticket, "outcome": "lost", "state": "queued", "losses": 1,
-            "keyed": held.keyed, **options,
-        }
-    )  # fmt: skip
-    return Rescue(held.worker, held.link, settlement)
+    fields: dict[str, Any] = {"seq": held.seq, "ticket": held.ticket, "keyed": held.keyed}
+    fields |= {"outcome": "lost", "state": "queued", "losses": 1}
+    return Rescue(held.worker, held.link, Settlement(**fields | options))
 
 
 def _settlement(claim: Claim, usual: dict[str, Any], options: dict[str, Any]) -> Settlement:
-    return Settlement(**{"seq": claim.seq, "ticket": claim.ticket, "keyed": claim.keyed, **usual, **options})
+    fields: dict[str, Any] = {"seq": claim.seq, "ticket": claim.ticket, "keyed": claim.keyed}
+    return Settlement(**fields | usual | options)
 
 
 class Seat:
