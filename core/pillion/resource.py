@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, overload
 
 from pillion.errors import Draining
@@ -101,7 +101,7 @@ class _Keeper:
         self.value: asyncio.Future[Any] = loop.create_future()
         self._closing = asyncio.Event()
         # a context of its own: the first user's variables are not the resource's
-        self._task = loop.create_task(
+        self.task = loop.create_task(
             self._keep(resource, resources), name=f"pillion-resource-{self.name}", context=contextvars.Context()
         )
 
@@ -114,8 +114,10 @@ class _Keeper:
                 opened = True
                 resources.opened(self)
                 self.value.set_result(value)
-                with suppress(asyncio.CancelledError):  # the loop is ending: that too is a time to close in order
+                try:
                     await self._closing.wait()
+                except asyncio.CancelledError:  # the loop is ending, and cancels all at once: keep the order
+                    await resources.later_ones(self)
         except BaseException as error:
             if not opened:
                 resources.forget(resource, self)
@@ -128,6 +130,8 @@ class _Keeper:
     def _fail(self, error: BaseException) -> None:
         if self.value.done():
             return
+        if isinstance(error, asyncio.CancelledError) and self._closing.is_set():
+            error = Draining(f"The resource {self.name} was still opening when this loop shut down")
         if isinstance(error, asyncio.CancelledError):  # the loop is ending: nobody is to wait for it
             self.value.cancel()
         else:
@@ -138,11 +142,11 @@ class _Keeper:
         """Close within `CLOSE_TIMEOUT`, or leave it behind and say so. Raises nothing."""
         self._closing.set()
         if not self.value.done():
-            self._task.cancel()
-        done, _ = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT)
+            self.task.cancel()
+        done, _ = await asyncio.wait({self.task}, timeout=CLOSE_TIMEOUT)
         if not done:
-            self._task.cancel()
-            done, _ = await asyncio.wait({self._task}, timeout=_CANCEL_GRACE)
+            self.task.cancel()
+            done, _ = await asyncio.wait({self.task}, timeout=_CANCEL_GRACE)
             _log.warning(
                 "The resource %s took more than %g s to close and was %s",
                 self.name,
@@ -195,6 +199,11 @@ class LoopResources:
             del self._keepers[resource]
         if keeper in self._order:
             self._order.remove(keeper)
+
+    async def later_ones(self, keeper: _Keeper) -> None:
+        """Wait, bounded, until what was opened after `keeper`, and may depend on it, is closed."""
+        if later := {other.task for other in self._order[self._order.index(keeper) + 1 :]}:
+            await asyncio.wait(later, timeout=CLOSE_TIMEOUT)
 
     async def _close_all(self) -> None:
         for keeper in [keeper for keeper in self._keepers.values() if keeper not in self._order]:

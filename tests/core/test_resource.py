@@ -251,16 +251,27 @@ async def test_the_first_users_context_is_not_the_resources(owner: Owner) -> Non
 
 def test_the_end_of_the_loop_closes_what_nobody_closed(owner: Owner, log: list[str]) -> None:
     @owner.resource
-    async def client() -> AsyncIterator[int]:
+    async def engine() -> AsyncIterator[int]:
         yield 1
+        log.append("close engine")
+
+    @owner.resource
+    async def client(e: int = inject(engine)) -> AsyncIterator[int]:
+        yield e
         await asyncio.sleep(0)
-        log.append("closed")
+        log.append("close client")
+
+    @owner.resource
+    async def cache(c: int = inject(client)) -> AsyncIterator[int]:
+        yield c
+        await asyncio.sleep(0)
+        log.append("close cache")
 
     async def use() -> None:
-        await client()
+        await cache()
 
     asyncio.run(use())
-    assert log == ["closed"]
+    assert log == ["close cache", "close client", "close engine"]
 
 
 async def test_after_closing_nothing_opens_any_more(owner: Owner) -> None:
@@ -287,7 +298,7 @@ async def test_an_opening_is_given_up_when_the_loop_closes(owner: Owner, log: li
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await owner.loop_resources().aclose()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(Draining, match="client"):
         await use
     assert log == ["given up"]
 
@@ -362,7 +373,8 @@ class TestClosing:
         @owner.resource
         async def second() -> AsyncIterator[int]:
             yield 1
-            await asyncio.sleep(0.02)
+            for _ in range(10):
+                await asyncio.sleep(0)
             log.append("closed second")
 
         await first()
