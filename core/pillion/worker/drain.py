@@ -39,6 +39,7 @@ class Drain:
                 return
             self.began = time.monotonic()
         self._runtime.draining = True
+        self._runtime.runner.draining = True
         self._runtime.pulse.call(self._start, reason)
 
     def wait(self) -> None:
@@ -69,13 +70,14 @@ class Drain:
 
     async def _acknowledged(self) -> None:
         """Every loop has passed between two callbacks since the flag was set: whatever started, started before."""
-        waiting = [threading.Event() for _ in self._runtime.loops]
-        for loop, event in zip(self._runtime.loops, waiting, strict=True):
-            if loop.loop is None or not loop.alive:
-                event.set()
-                continue
-            with suppress(RuntimeError):
-                loop.loop.call_soon_threadsafe(event.set)
+        loops = [loop.loop for loop in self._runtime.loops if loop.alive]
+        waiting: list[threading.Event] = []
+        for loop in (*loops, self._runtime.app_loop):
+            with suppress(RuntimeError):  # closed
+                if loop is not None:
+                    event = threading.Event()
+                    loop.call_soon_threadsafe(event.set)
+                    waiting.append(event)
         await self._until(lambda: all(event.is_set() for event in waiting), time.monotonic() + _ACKNOWLEDGE)
 
     async def _cancel_rest(self) -> int:

@@ -43,6 +43,7 @@ class Runner:
         self._timeout = timeout
         self._backoff = backoff
         self.retention = retention
+        self.draining = False  # set once: from then on no code begins
 
     def timeout(self, attempt: Attempt) -> float | None:
         """Seconds that this attempt may run; None: no limit. A task's 0 means no limit too."""
@@ -57,8 +58,7 @@ class Runner:
         attempt.begun = True
         task = attempt.task
         try:
-            if attempt.stop is not None:
-                raise asyncio.CancelledError
+            self._check_may_begin(attempt)
             args, kwargs = task.codec.decode(attempt.claim.args)
             if task.injected:
                 value = await self._with_injection(task, args, kwargs, resources)
@@ -100,8 +100,7 @@ class Runner:
         settlements: list[Settlement] = []
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            if attempt.stop is not None:
-                raise asyncio.CancelledError
+            self._check_may_begin(attempt)
             async with AsyncExitStack() as stack:
                 injected = await self._inject(attempt.task, stack, resources)
                 attempt.thread = True
@@ -144,6 +143,7 @@ class Runner:
         task = attempt.task
         CURRENT.set(attempt)
         try:
+            self._check_may_begin(attempt)
             args, kwargs = task.codec.decode(attempt.claim.args)
             if injected:
                 kwargs.update(injected)
@@ -153,6 +153,17 @@ class Runner:
         else:
             settlement = transitions.succeeded(attempt.claim, task.codec.encode_result(value), self.retention)
         finish(attempt, settlement)
+
+    def _check_may_begin(self, attempt: Attempt) -> None:
+        """Raises `CancelledError` if the attempt was asked to stop before its code began, or if nothing may begin.
+
+        Claims wait: for their loop while another job blocks it, for a thread, for the app's loop. Between the claim and
+        this moment the drain may have said that no job starts.
+        """
+        if self.draining and attempt.stop is None:
+            attempt.stop = "drain"
+        if attempt.stop is not None:
+            raise asyncio.CancelledError
 
     def ended_by(self, attempt: Attempt, error: BaseException) -> Settlement:
         """The settlement of an attempt that raised `error`."""

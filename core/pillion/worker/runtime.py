@@ -57,7 +57,7 @@ class Runtime:
         self.done: Counter[str] = Counter()  # outcomes since the start
         self.started_at = time.time()
         self._tasks = tasks
-        self._app_loop: asyncio.AbstractEventLoop | None = None
+        self.app_loop: asyncio.AbstractEventLoop | None = None
         self.runner = Runner(inject, settings.max_attempts, settings.timeout, settings.backoff, settings.retention)
         limits: dict[Kind, int] = {
             "async": settings.concurrency,
@@ -78,7 +78,7 @@ class Runtime:
 
         Raises `WrongSchema`, or `StoreAway` if the store is required and cannot be reached.
         """
-        self._app_loop = asyncio.get_running_loop()
+        self.app_loop = asyncio.get_running_loop()
         self.process.hold()
         self.pulse.start()
         deadline = time.monotonic() + (10.0 if self.settings.require_store else 1.0)
@@ -258,7 +258,7 @@ class Runtime:
 
     def start_on_app(self, attempt: Attempt, finish: Callable[[Attempt, Settlement], None]) -> None:
         """Run an attempt on the app's own loop."""
-        app_loop = self._app_loop
+        app_loop = self.app_loop
         assert app_loop is not None
         attempt.loop = app_loop
 
