@@ -8,6 +8,7 @@ import sqlite3
 import time
 
 import pytest
+
 from servers.harness import Site, alive, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.chaos, pytest.mark.timeout(120)]
@@ -85,8 +86,8 @@ def test_another_writer_that_holds_the_database_for_long_costs_no_lease(site: Si
 
 
 def test_jobs_that_block_their_loop_or_run_long_keep_their_lease(site: Site) -> None:
-    """Pitfalls 4 and 6: the renewal shared a loop with a blocking handler, or the visibility time was fixed; a peer took
-    the job over and its effects happened twice."""
+    """Pitfalls 4 and 6: the renewal shared a loop with a blocking handler, or the visibility time was fixed; a peer
+    took the job over and its effects happened twice."""
     lease = 2
     server = site.server(workers=4, lease=lease)
     blocking = server.enqueue("block", 2, seconds=2.5 * lease)

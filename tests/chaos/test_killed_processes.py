@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+
 from servers.harness import Server, Site, alive, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.chaos, pytest.mark.timeout(120)]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+
 from servers.harness import Site
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]

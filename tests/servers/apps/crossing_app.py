@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 import httpx
 from fastapi import Depends, FastAPI
-from pillion_fastapi import Jobs
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from pillion_fastapi import Jobs
 
 jobs = Jobs(concurrency=40)
 DATABASE = f"sqlite+aiosqlite:///{os.environ['CROSSING_DB']}"
@@ -37,9 +38,7 @@ async def use(client: httpx.AsyncClient, engine: AsyncEngine, origin: str) -> in
 
 
 @jobs.task
-async def in_job(
-    origin: str, client: httpx.AsyncClient = Depends(http), engine: AsyncEngine = Depends(engine)
-) -> int:
+async def in_job(origin: str, client: httpx.AsyncClient = Depends(http), engine: AsyncEngine = Depends(engine)) -> int:
     return await use(client, engine, origin)
 
 
