@@ -28,6 +28,7 @@ class Desk:
         self.resources = LoopResources()
         self.replaced: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.taken: list[Bound[Any]] = []
+        self.started: Callable[[], bool] = lambda: False
 
     def overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
         return self.replaced

@@ -68,7 +68,7 @@ class Compiler:
         self._known: dict[Any, Shape] = {}
 
     def shape(self, hint: Any) -> Shape:
-        """Raises `Unsupported`."""
+        """The shape of an annotation; what `Annotated` adds (bounds, say) is not checked. Raises `Unsupported`."""
         hint = unwrap(hint)
         try:
             known = self._known.get(hint)
