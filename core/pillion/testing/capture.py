@@ -11,8 +11,10 @@ from typing import Any
 
 from pillion.desk import Desk
 from pillion.model import Enqueued, JobRow, NewJob
+from pillion.process import Process
 from pillion.registry import Registry
 from pillion.task import Task
+from pillion.testing.aside import run_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Capture(list[Captured]):
 
 
 @contextmanager
-def captured(desk: Desk, tasks: Registry, *, store: bool) -> Generator[Capture]:
+def captured(desk: Desk, tasks: Registry, process: Process, *, store: bool) -> Generator[Capture]:
     """See `Testing.capture`."""
     capture = Capture()
     send, stored, started = desk.send, desk.stored, desk.started
@@ -53,10 +55,13 @@ def captured(desk: Desk, tasks: Registry, *, store: bool) -> Generator[Capture]:
     desk.stored = note
     if not store:
         desk.send, desk.started = swallow, lambda: True
+        process.hold()
     try:
         yield capture
     finally:
         desk.send, desk.stored, desk.started = send, stored, started
+        if not store:  # `enqueue_sync` may have started a thread that nothing else needs
+            run_aside(process.unhold)
 
 
 def _captured(new: NewJob, task: Task[..., Any]) -> Captured:

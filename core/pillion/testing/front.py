@@ -86,7 +86,7 @@ class Testing:
         >>> [(job.task.name, job.arguments, job.delay.total_seconds()) for job in enqueued]
         [('greet', {'name': 'Ada'}, 60.0)]
         """
-        return captured(self._desk, self._tasks, store=store)
+        return captured(self._desk, self._tasks, self._grounds[-1].process(), store=store)
 
     @property
     def clock(self) -> MovableClock:

@@ -20,7 +20,7 @@ from pillion.testing.staged import Staged
 log = logging.getLogger("pillion")
 
 _TICK: Final = 0.02  # seconds between looks at what cannot tell: wishes, other sessions, the worker
-_SHOWN: Final = 100  # rows looked at by queue and task
+_SHOWN: Final = 10_000  # jobs looked at by queue
 _LIMIT: Final = 10_000  # attempts of one run: more is a job that enqueues itself without end
 
 _Sort = tuple[str, Kind, bool]
@@ -144,6 +144,9 @@ class Stagehand:
             while claim is None:
                 if running:
                     running = await self._ended(session, running, deadline)
+                elif any(row.running for row in await self._unfinished(session.link)):  # inline, under another enqueue
+                    await self._check(session, deadline)
+                    await asyncio.sleep(_TICK)
                 elif advance and session.due_in_us is not None:
                     self._staged.clock.advance(session.due_in_us / 1e6)
                 else:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pillion.desk import Desk
 from pillion.errors import ConfigurationError
@@ -15,13 +14,12 @@ from pillion.lifecycle import Lifecycle
 from pillion.model import JobRow, NewJob
 from pillion.process import Process
 from pillion.registry import Registry
+from pillion.testing.aside import run_aside
 from pillion.testing.idle import Stagehand
 from pillion.testing.staged import Staged
 
 if TYPE_CHECKING:
     from pillion.testing.front import Testing
-
-_CLOSE: Final = 10.0  # seconds that closing the store may take
 
 
 class Override:
@@ -73,7 +71,7 @@ class Override:
         except RuntimeError:
             loop = None
         scope = None if loop is None else process.scope_of(loop)
-        _in_a_thread(lambda: self._let_go(process, close=scope is None))
+        run_aside(lambda: self._let_go(process, close=scope is None))
         if loop is not None and scope is not None:  # at its next turn, or when it ends
             self._runs.add(loop.create_task(process.close_scope(scope), name="pillion-test-close"))
         self._complain(left_open, error)
@@ -126,10 +124,3 @@ class Override:
         self._runs.add(run)
         run.add_done_callback(self._runs.discard)
         return await asyncio.shield(run)
-
-
-def _in_a_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run `work` on a loop of its own, so that the caller's is left alone. Bounded."""
-    thread = threading.Thread(target=lambda: asyncio.run(work()), name="pillion-test-close", daemon=True)
-    thread.start()
-    thread.join(_CLOSE)

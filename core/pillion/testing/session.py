@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from pillion.desk import Desk
 from pillion.ground import Ground
@@ -48,8 +48,9 @@ class Session:
         self._process = ground.process()
         self._tasks = tasks
         self._runner = _Listening(
-            self.errors, desk.inject, settings.max_attempts, settings.timeout, settings.backoff, settings.retention
+            desk.inject, settings.max_attempts, settings.timeout, settings.backoff, settings.retention
         )
+        self._runner.errors = self.errors
         self._id = "t" + secrets.token_hex(8)
         self._only: Sequence[str] = ()
         self._attempts: dict[int, Attempt] = {}
@@ -160,13 +161,11 @@ class Session:
 class _Listening(Runner):
     """Keeps what jobs raised, and logs it with its traceback."""
 
-    def __init__(self, errors: list[tuple[Claim, BaseException]], *rules: Any) -> None:
-        super().__init__(*rules)
-        self._errors = errors
+    errors: list[tuple[Claim, BaseException]]
 
     def ended_by(self, attempt: Attempt, error: BaseException) -> Settlement:
         settlement = super().ended_by(attempt, error)
         if settlement.error is not None:
-            self._errors.append((attempt.claim, error))
+            self.errors.append((attempt.claim, error))
             log.warning("job %s of %s raised", attempt.claim.id, attempt.task.name, exc_info=error)
         return settlement
