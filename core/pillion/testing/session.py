@@ -6,6 +6,7 @@ Everything that decides about a job is what runs it in production: the store, `R
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import secrets
@@ -22,7 +23,6 @@ from pillion.process import Scope
 from pillion.registry import Registry
 from pillion.store.base import Link
 from pillion.worker.attempt import Attempt
-from pillion.worker.attempts import new_task
 from pillion.worker.exchanges import Exchanges
 from pillion.worker.host import boot_id
 from pillion.worker.run import Runner
@@ -140,7 +140,8 @@ class Session:
         resources = self._scope.resources
         attempt.loop = loop
         if attempt.task.kind != "thread":
-            attempt.coroutine = new_task(self._runner.on_loop(attempt, resources, finish), loop)
+            run = self._runner.on_loop(attempt, resources, finish)
+            attempt.coroutine = loop.create_task(run, context=contextvars.Context())
             if (timeout := self._runner.timeout(attempt)) is not None:
                 attempt.timer = loop.call_later(timeout, attempt.timed_out)
             try:
@@ -151,7 +152,7 @@ class Session:
         # A thread of its own: a `def` job may enqueue another one inline, and wait for it.
         threads = DaemonThreads(1, "pillion-test-job")
         run = self._runner.in_thread_with_injection(attempt, resources, threads, finish)
-        attempt.coroutine = new_task(run, loop)
+        attempt.coroutine = loop.create_task(run, context=contextvars.Context())
         try:
             return await ended
         finally:
