@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from pillion import eager
 from pillion.errors import EnqueueUnknown, StoreAway, StoreContended, StoreData, StoreUnavailable
 from pillion.model import Enqueued, NewJob
 from pillion.store.base import Link
@@ -20,11 +21,12 @@ _LAST_PAUSE: Final = 0.5
 class _Call:
     """One caller's jobs, on their way."""
 
-    __slots__ = ("answer", "flying", "jobs")
+    __slots__ = ("answer", "expires", "flying", "jobs")
 
-    def __init__(self, jobs: Sequence[NewJob], answer: asyncio.Future[list[Enqueued]]) -> None:
+    def __init__(self, jobs: Sequence[NewJob], answer: asyncio.Future[list[Enqueued]], expires: float) -> None:
         self.jobs = jobs
         self.answer = answer
+        self.expires = expires  # on the loop's clock
         self.flying = False  # handed to the store, no answer yet
 
 
@@ -38,6 +40,9 @@ class Client:
         self._loop = loop
         self._waiting: deque[_Call] = deque()
         self._pump: asyncio.Task[None] | None = None
+        self._gathering = False  # a group starts at the loop's next turn
+        self._open: deque[_Call] = deque()  # not answered when last looked at, in the order of their deadlines
+        self._expiry: asyncio.TimerHandle | None = None
 
     async def link(self) -> Link:
         """This loop's link, made at first use. Raises the store's errors, `WrongSchema` among them."""
@@ -51,40 +56,43 @@ class Client:
         """Let what was sent be answered, for two seconds at most, then close the link."""
         if self._pump is not None:
             await asyncio.wait([self._pump], timeout=2.0)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
         if self._link is not None:
             await self._link.aclose()
             self._link = None
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, deadline: float = DEADLINE) -> list[Enqueued]:
-        """Store `jobs`, all or none, within `deadline` seconds.
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Store `jobs`, all or none, within `DEADLINE`.
 
         Raises `StoreData` if the store refuses them, `StoreUnavailable` if they were surely not stored in time, and
         `EnqueueUnknown` if they were sent and not answered. Cancelling the caller never cancels what was sent.
         """
-        call = _Call(jobs, self._loop.create_future())
+        call = _Call(jobs, self._loop.create_future(), self._loop.time() + DEADLINE)
         self._waiting.append(call)
-        if self._pump is None:
-            self._pump = self._loop.create_task(self._send_groups(), name="pillion-enqueue")
-        timer = self._loop.call_later(deadline, self._expire, call, deadline)
-        try:
-            return await call.answer
-        finally:
-            timer.cancel()
+        self._open.append(call)
+        if self._pump is None and not self._gathering:
+            self._gathering = True
+            self._loop.call_soon(self._start)  # what else is enqueued in this turn comes along
+        if self._expiry is None:
+            self._expiry = self._loop.call_later(DEADLINE, self._expire)
+        return await call.answer
 
-    def _expire(self, call: _Call, deadline: float) -> None:
-        if call.answer.done():
-            return
-        if call.flying:
-            call.answer.set_exception(
-                EnqueueUnknown(
-                    f"the store did not answer within {deadline:g} s; the job may or may not be stored: "
-                    "await error.job.ensure() to settle it"
-                )
-            )
-        else:
-            call.answer.set_exception(
-                StoreUnavailable(f"the store could not be reached within {deadline:g} s; nothing was stored: try again")
-            )
+    def _start(self) -> None:
+        self._gathering = False
+        pump = eager.start(self._send_groups(), self._loop)
+        if not pump.done():
+            self._pump = pump
+
+    def _expire(self) -> None:
+        """One timer for all calls: tell those whose time is over, wait for the next."""
+        now = self._loop.time()
+        while self._open and (self._open[0].answer.done() or self._open[0].expires <= now):
+            call = self._open.popleft()
+            if not call.answer.done():
+                _fail(call, _late(call))
+        self._expiry = self._loop.call_at(self._open[0].expires, self._expire) if self._open else None
 
     async def _send_groups(self) -> None:
         pause = _FIRST_PAUSE
@@ -101,8 +109,6 @@ class Client:
                     pause = min(pause * 2, _LAST_PAUSE)
         finally:
             self._pump = None
-            if self._waiting and not self._loop.is_closed():
-                self._pump = self._loop.create_task(self._send_groups(), name="pillion-enqueue")
 
     def _next_group(self) -> list[_Call]:
         group: list[_Call] = []
@@ -150,6 +156,17 @@ class Client:
             if not call.answer.done():
                 call.answer.set_result(answers[start:end])
             start = end
+        while self._open and self._open[0].answer.done():
+            self._open.popleft()
+
+
+def _late(call: _Call) -> Exception:
+    if call.flying:
+        return EnqueueUnknown(
+            f"the store did not answer within {DEADLINE:g} s; the job may or may not be stored: "
+            "await error.job.ensure() to settle it"
+        )
+    return StoreUnavailable(f"the store could not be reached within {DEADLINE:g} s; nothing was stored: try again")
 
 
 def _fail(call: _Call, error: BaseException) -> None:

@@ -12,7 +12,7 @@ from pillion.errors import ConfigurationError, JobCancelled, JobFailed, PillionE
 from pillion.failure import Failure
 from pillion.model import FINAL, AttemptRow, JobRow, NewJob, Outcome, State
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Desk(Protocol):
@@ -37,7 +37,7 @@ class Attempt:
     error: Failure | None
 
 
-class Job(Generic[R]):
+class Job(Generic[R_co]):
     """A handle to a job. It shows what was last read; `refresh()` reads again.
 
     ``created`` is False when this enqueue found the job there already: the same id stored before, or an unfinished
@@ -158,7 +158,7 @@ class Job(Generic[R]):
 
     # -- asking the store ----------------------------------------------------------------------------------
 
-    async def refresh(self) -> Job[R]:
+    async def refresh(self) -> Job[R_co]:
         """Read the job again; returns itself. Raises `LookupError` if the store no longer knows it."""
         row = await self._desk.read(self.id)
         if row is None:
@@ -166,7 +166,7 @@ class Job(Generic[R]):
         self._row = row
         return self
 
-    async def result(self, timeout: float | timedelta | None = None) -> R:
+    async def result(self, timeout: float | timedelta | None = None) -> R_co:
         """Wait for the job's end and return what its function returned.
 
         `timeout` in seconds; None waits for ever, 0 looks once. Raises `JobFailed`, `JobCancelled`, `ResultTimeout`, or
@@ -176,7 +176,7 @@ class Job(Generic[R]):
         row = self._row if self.done and self._row else await self._desk.wait_end(self.id, limit)
         self._row = row
         if row.state == "succeeded":
-            value: R = self._desk.decode_result(row.task, row.result)
+            value: R_co = self._desk.decode_result(row.task, row.result)
             return value
         if row.state == "cancelled":
             raise JobCancelled(f"job {self.id} of {row.task} was cancelled")
@@ -193,7 +193,7 @@ class Job(Generic[R]):
         """Cancel the job. True: it will not run (any more). False: it runs and was asked to stop, or had ended."""
         return await self._desk.cancel(self.id) == "cancelled"
 
-    async def ensure(self) -> Job[R]:
+    async def ensure(self) -> Job[R_co]:
         """Store the job if it is not stored yet, under the same id: safe after `EnqueueUnknown`, any number of times.
 
         Raises `ConfigurationError` on a handle that did not come from an enqueue of this process.

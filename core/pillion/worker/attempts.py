@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from pillion import eager
 from pillion.model import Claim, Settlement
 from pillion.policy import transitions
 from pillion.worker.attempt import Attempt
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pillion.worker.runtime import Runtime
 
 log = logging.getLogger("pillion")
-_EAGER: Final = sys.version_info >= (3, 12)
 
 
 class Attempts:
@@ -82,7 +81,7 @@ class Attempts:
 
     def _spawn(self, attempt: Attempt, loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, None]) -> None:
         attempt.loop = loop
-        coroutine = new_task(run, loop)
+        coroutine = eager.start(run, loop, contextvars.Context())
         if not coroutine.done():
             attempt.coroutine = coroutine
             timeout = self._runtime.runner.timeout(attempt)
@@ -124,11 +123,3 @@ class _ThreadRun:
 
     def __call__(self) -> None:
         contextvars.Context().run(self._run, self._attempt, None, self._finish)
-
-
-def new_task(run: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    """A task in a clean context, started at once where Python can (3.12)."""
-    context = contextvars.Context()
-    if _EAGER:
-        return asyncio.Task(run, loop=loop, context=context, eager_start=True)  # type: ignore[call-arg,unused-ignore]
-    return asyncio.Task(run, loop=loop, context=context)

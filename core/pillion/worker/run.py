@@ -7,6 +7,7 @@ import contextvars
 import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pillion import failure
@@ -148,6 +149,11 @@ class Runner:
             if injected:
                 kwargs.update(injected)
             value = task.fn(*args, **kwargs)
+            if isinstance(value, CoroutineType):  # a lambda or wrapper around an async function
+                value.close()
+                raise TypeError(
+                    f"{task.name} is a `def` that returned a coroutine, which nobody awaits: make it `async def`"
+                )
         except BaseException as error:
             settlement = self.ended_by(attempt, error)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from pillion import failure
+from pillion import eager, failure
 from pillion.announce import announce
 from pillion.errors import StoreAway
 from pillion.model import FINAL, Kind, Settlement, WorkerInfo
@@ -21,7 +22,6 @@ from pillion.process import Process
 from pillion.settings import Settings
 from pillion.worker import status
 from pillion.worker.attempt import Attempt
-from pillion.worker.attempts import new_task
 from pillion.worker.crossing import loop_bound_globals
 from pillion.worker.drain import GRACE, Drain
 from pillion.worker.host import boot_id
@@ -264,7 +264,8 @@ class Runtime:
 
         def begin() -> None:
             scope = self.process.scope()
-            coroutine = new_task(self.runner.on_loop(attempt, scope.resources, finish), app_loop)
+            run = self.runner.on_loop(attempt, scope.resources, finish)
+            coroutine = eager.start(run, app_loop, contextvars.Context())
             if not coroutine.done():
                 attempt.coroutine = coroutine
                 timeout = self.runner.timeout(attempt)
