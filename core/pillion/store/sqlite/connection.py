@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-BUSY_MS: Final = 900  # one attempt to get the write lock; a beat waits no longer
 CACHE_KIB: Final = 16_384
 CHECKPOINT_PAGES: Final = 4_000  # 16 MB of log between checkpoints: each costs two syncs
 WAL_KEEP_BYTES: Final = 64 << 20  # above this the log's file is cut back
 
 
 def connect(path: str | None) -> sqlite3.Connection:
-    """Open `path`, or a private database in memory. Locks are not waited for yet.
+    """Open `path`, or a private database in memory. SQLite itself does not wait for locks: see `patience`.
 
     Raises `sqlite3.Error`.
     """
@@ -36,11 +35,6 @@ def connect(path: str | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def wait_for_locks(connection: sqlite3.Connection) -> None:
-    """Let statements wait for other writers, within bounds."""
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchone()
 
 
 def journal_mode(connection: sqlite3.Connection) -> str:

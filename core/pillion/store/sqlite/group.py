@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from pillion.store.sqlite.connection import set_synchronous
 from pillion.store.sqlite.desk import Desk, Operation
+from pillion.store.sqlite.patience import patiently
 
 Outcome = Any  # an operation's answer, or the exception it raised
 
@@ -55,7 +56,7 @@ def _begin(desk: Desk, durable: bool) -> None:
     if desk.durable != durable:
         set_synchronous(desk.connection, durable)
         desk.durable = durable
-    desk.connection.execute("BEGIN IMMEDIATE")
+    patiently(lambda: desk.connection.execute("BEGIN IMMEDIATE"))
 
 
 def _run(desk: Desk, group: Sequence[A]) -> list[tuple[A, Outcome]]:

@@ -19,7 +19,8 @@ def get(desk: Desk, ids: Sequence[str]) -> list[JobRow]:
     history: dict[int, list[AttemptRow]] = {}
     for row in rows:
         history[row[0]] = []
-    for seq, number, worker, started, ended, outcome, error in desk.rows("attempts_get", (json_text(list(history)),)):
+    seqs = json_text(sorted(history))
+    for seq, number, worker, started, ended, outcome, error in desk.rows("attempts_get", (seqs,)):
         history[seq].append(
             AttemptRow(number=number, worker=worker, started_us=started, ended_us=ended, outcome=outcome, error=error)
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import sqlite3
 import threading
@@ -15,12 +14,12 @@ from pillion.clock import Clock
 from pillion.errors import ConfigurationError, StoreAway
 from pillion.store.base import Checkpoint
 from pillion.store.sqlite import forks, schema
-from pillion.store.sqlite.connection import connect, journal_mode, wait_for_locks
+from pillion.store.sqlite.connection import connect, journal_mode
 from pillion.store.sqlite.desk import Desk, Operation
-from pillion.store.sqlite.faults import is_contended
 from pillion.store.sqlite.host import host_folder
 from pillion.store.sqlite.link import SqliteLink
 from pillion.store.sqlite.mounts import is_shared, kind_of, warnings
+from pillion.store.sqlite.patience import patiently
 from pillion.store.sqlite.signals import Signals
 from pillion.store.sqlite.statements import Statements
 from pillion.store.sqlite.url import parse
@@ -29,7 +28,6 @@ from pillion.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 _NAMESPACE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
-_OPEN_TRIES: Final = 80  # 11 ms apart on average: not much over a second
 _CLOSE_S: Final = 2.0
 
 
@@ -152,16 +150,7 @@ class SqliteStore:
 
     def _open_desk(self) -> Desk:
         """Open the database and its schema. On the writer's thread."""
-        pause = threading.Event()
-        for left in range(_OPEN_TRIES, -1, -1):
-            try:
-                return self._try_open()
-            except Exception as error:
-                # Switching to a write-ahead log does not wait for other starting processes; so all waiting is here.
-                if not is_contended(error) or not left:
-                    raise
-                pause.wait(random.uniform(0.002, 0.02))
-        raise AssertionError("the last try returns or raises")
+        return patiently(self._try_open)
 
     def _try_open(self) -> Desk:
         path = self._target.path
@@ -171,7 +160,6 @@ class SqliteStore:
             schema.prepare(connection, sql, self.label)
             if path is not None:
                 self._take_notes(path, journal_mode(connection))
-            wait_for_locks(connection)
         except BaseException:
             connection.close()
             raise

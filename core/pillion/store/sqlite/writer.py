@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -17,6 +18,7 @@ from pillion.errors import StoreAway
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.faults import is_contended, mapped
 from pillion.store.sqlite.group import Outcome, write_group
+from pillion.store.sqlite.patience import patiently
 from pillion.store.sqlite.signals import PAUSE_S, Signals
 
 T = TypeVar("T")
@@ -187,7 +189,7 @@ class Writer:
             operation = request.operation
             if operation.peek is not None:
                 try:
-                    answer = operation.peek(desk)
+                    answer = patiently(partial(operation.peek, desk))
                 except Exception as error:
                     desk.note(error)
                     answers.append((request, self._mapped(error)))
