@@ -101,9 +101,9 @@ class Testing:
         none is left. timeout: seconds of real time; a job that still runs is handed back then. Jobs in queues that are
         not served here stay queued, and the log says so.
 
-        Returns the jobs that were enqueued in this override, oldest first, each as it is now; one whose end was
-        returned by an earlier call is left out. Raises `TimeoutError` that lists what still waits, and `NotStarted` if
-        only a worker could run it and there is none.
+        Returns the jobs of this override that ran or ended since the last call, in the order of enqueue, each as it is
+        now. Raises `TimeoutError` that lists what still waits, and `NotStarted` if only a worker could run it and
+        there is none.
         """
         staged = self._staged()
         hand = Stagehand(staged, self._desk, self._lifecycle, self._tasks)

@@ -33,19 +33,22 @@ class Staged(Ground):
         self.clock: MovableClock = clock or (RunningClock() if run == "worker" else standing_clock())
         settings = replace(below.settings, url=url, worker=run == "worker")
         super().__init__(settings, clock=self.clock, workers=run == "worker")
-        self._unreported: dict[str, None] = {}  # ids of jobs whose end was not told yet, in the order of enqueue
+        self._told: dict[str, int] = {}  # unfinished jobs in the order of enqueue -> attempts told so far
 
     def remember(self, news: Iterable[NewJob]) -> None:
         """These jobs were enqueued here."""
-        self._unreported.update(dict.fromkeys(new.id for new in news))
+        self._told.update(dict.fromkeys((new.id for new in news), 0))
 
     async def report(self, link: Link) -> list[JobRow]:
-        """The remembered jobs as they are now; those that ended are told once."""
-        ids = list(self._unreported)
+        """The remembered jobs that ran or ended since the last report, as they are now."""
+        ids = list(self._told)
         rows: dict[str, JobRow] = {}
         for start in range(0, len(ids), _READ):
             rows.update((row.id, row) for row in await link.get(ids[start : start + _READ]))
-        for job_id in ids:
-            if job_id not in rows or rows[job_id].state in FINAL:
-                self._unreported.pop(job_id, None)
-        return [rows[job_id] for job_id in ids if job_id in rows]
+        return [rows[job_id] for job_id in ids if self._is_news(job_id, rows.get(job_id))]
+
+    def _is_news(self, job_id: str, row: JobRow | None) -> bool:
+        if row is None or row.state in FINAL:
+            return self._told.pop(job_id, None) is not None and row is not None
+        before, self._told[job_id] = self._told[job_id], row.attempt
+        return row.attempt > before

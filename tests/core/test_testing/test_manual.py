@@ -146,16 +146,21 @@ async def test_a_cancelled_job_does_not_run(jobs: Jobs) -> None:
     assert ran == ["b"]
 
 
-async def test_an_ended_job_is_returned_once_and_an_unfinished_one_again(jobs: Jobs) -> None:
-    @jobs.task
-    async def note() -> None: ...
+async def test_what_ran_since_the_last_time_is_returned(jobs: Jobs) -> None:
+    @jobs.task(max_attempts=2)
+    async def note(ok: bool) -> None:
+        assert ok
 
     async with jobs.testing.override(run="manual") as testing:
-        now = await note.enqueue()
-        later = await note.options(delay=5).enqueue()
-        assert await testing.run_until_idle() == [now, later]
-        assert await testing.run_until_idle() == [later]
-        assert await testing.run_until_idle(advance=True) == [later]
+        later = await note.options(delay=3600).enqueue(True)
+        now = await note.enqueue(True)
+        failing = await note.enqueue(False)
+        dropped = await note.options(delay=1).enqueue(True)
+        assert await testing.run_until_idle() == [now, failing]
+        assert await testing.run_until_idle() == []
+        await dropped.cancel()
+        assert await testing.run_until_idle() == [dropped]
+        assert await testing.run_until_idle(advance=True) == [later, failing]
         assert await testing.run_until_idle(advance=True) == []
 
 
