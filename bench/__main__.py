@@ -75,10 +75,8 @@ def measure(place: Place, wanted: Sequence[Case], rounds: int, names: set[str] |
                 figures = case.run(place, name, turn)
                 found[name].append(figures)
                 shown = " ".join(f"{key}={value:,.2f}" for key, value in figures.items())
-                print(
-                    f"{case.key:20} {name or 'no worker':16} {time.monotonic() - since:5.1f} s  {shown}",
-                    file=sys.stderr,
-                )
+                seconds = time.monotonic() - since
+                print(f"{case.key:20} {name or 'no worker':16} {seconds:5.1f} s  {shown}", file=sys.stderr, flush=True)
     return runs
 
 

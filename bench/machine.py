@@ -41,9 +41,9 @@ def describe(folder: Path) -> dict[str, Any]:
 def text(about: dict[str, Any]) -> str:
     """The same as a few lines."""
     machine, versions = about["machine"], about["versions"]
+    where = f"{machine['cpu']}, {machine['cpus']} CPUs; {machine['system']}; {machine['file_system']}"
     lines = [
-        f"{machine['cpu']}, {machine['cpus']} CPUs; {machine['system']}; {machine['file_system']}; "
-        f"load before: {machine['load_before']:.2f}",
+        f"{where}; load before: {machine['load_before']:.2f}",
         ", ".join(f"{name} {number}" for name, number in versions.items()),
     ]
     for name, each in about["systems"].items():

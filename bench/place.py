@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +14,11 @@ from bench.systems import system
 
 
 class Place:
-    """Everything under `root`, which is made anew."""
+    """Everything in a folder of its own under `parent`."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir(parents=True)
+    def __init__(self, parent: Path) -> None:
+        parent.mkdir(parents=True, exist_ok=True)
+        self._root = Path(tempfile.mkdtemp(prefix="bench-", dir=parent)).resolve()
         self._count = 0
 
     @contextmanager

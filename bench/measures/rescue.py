@@ -31,7 +31,7 @@ def rescue(place: Place, name: str, patience_s: float) -> dict[str, float]:
                 try:
                     wait_until(lambda: ledgers[1].started() == _JOBS, patience_s, what="the rescue")
                 except TimeoutError:
-                    return {"rescued": float(ledgers[1].started())}
+                    return {"rescued": float(ledgers[1].started()), "not_within_s": patience_s}
                 starts = [(start - killed) / 1e9 for start in ledgers[1].starts]
                 assert runs(ledgers) == [2] * _JOBS, f"{name} ran them {runs(ledgers)} times"
                 sibling.kill()  # its jobs would run on

@@ -21,9 +21,7 @@ class Huey(System):
     stored = unfinished = "SELECT count(*) FROM task"
     settings = f"results=False, -k thread -w {THREADS} -d 0.005 -m 0.02 -n"
     kinds = ("def",)
-    note = (
-        "def handlers only; its enqueue blocks the loop: one by one it is called there, 50 at once by asyncio.to_thread"
-    )
+    note = "def handlers only; enqueue blocks the loop: called there one by one, by asyncio.to_thread for 50 at once"
     _fsync: bool | None = False
 
     def __init__(self, folder: Path, handlers: Handlers, *, app: bool = False) -> None:
