@@ -19,7 +19,7 @@ Standing = Literal["alive", "lapsed", "dead"]
 FINAL: Final[frozenset[State]] = frozenset({"succeeded", "failed", "cancelled"})
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, gc=False, frozen=True, kw_only=True):
     """A job as its caller hands it in."""
 
     id: str  # made by the caller's process; an insert of an existing id is a success
@@ -34,7 +34,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None  # at most one unfinished job holds a key
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, gc=False, frozen=True):
     """The store's answer to one `NewJob`; a taken key is a result, not an error."""
 
     id: str
@@ -42,7 +42,7 @@ class Enqueued(msgspec.Struct, frozen=True):
     holder: str | None = None  # the id of the unfinished job that holds the key
 
 
-class Want(msgspec.Struct, frozen=True):
+class Want(msgspec.Struct, gc=False, frozen=True):
     """How many jobs of one sort a link may claim: ``slots`` is taken from the process's budget."""
 
     queue: str
@@ -51,7 +51,7 @@ class Want(msgspec.Struct, frozen=True):
     slots: int
 
 
-class Claim(msgspec.Struct, frozen=True, array_like=True):
+class Claim(msgspec.Struct, gc=False, frozen=True, array_like=True):
     """A job handed to a link. It carries the ticket (exchange number) that fences it."""
 
     seq: int
@@ -70,7 +70,7 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     headers: str | None
 
 
-class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+class Settlement(msgspec.Struct, gc=False, frozen=True, kw_only=True):
     """An outcome handed in. Policy has decided everything; the store only writes it, if the fence holds.
 
     A job that is to wait again (`queued`, `scheduled`) and carries a cancel wish becomes `cancelled`

@@ -26,7 +26,7 @@ def get(desk: Desk, ids: Sequence[str]) -> list[JobRow]:
         )
     return [
         JobRow(
-            id=row[1], task=row[2], queue=row[3], kind=row[4], state=STATES[row[5]], priority=row[6], key=row[7],
+            id=row[1], task=row[2], queue=row[3], kind=row[4], state=STATES[int(row[5])], priority=row[6], key=row[7],
             args=row[8], headers=row[9], result=row[10], error=row[11], cancel=bool(row[12]), attempt=row[13],
             failures=row[14], losses=row[15], releases=row[16], worker=row[17], created_us=row[18], due_us=row[19],
             started_us=row[20], finished_us=row[21], history=history[row[0]],

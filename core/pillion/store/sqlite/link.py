@@ -57,8 +57,9 @@ class SqliteLink:
         self, number: int, settled: Sequence[Settlement], want: Sequence[Want], only: Sequence[str] | None = None
     ) -> Exchanged:
         for item in settled:
-            check_text(f"result of job {item.seq}", item.result)
-            check_text(f"error of job {item.seq}", item.error)
+            if item.result is not None or item.error is not None:
+                check_text(f"result of job {item.seq}", item.result)
+                check_text(f"error of job {item.seq}", item.error)
         step = claims.Exchange(self._name(), self._index, number, settled, want, only)
         weight = len(settled) + sum(row.slots for row in want)
         operation = Operation(write=step.write, peek=None if settled else step.peek, weight=weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,14 +22,21 @@ def settle(desk: Desk, settled: Sequence[Settlement], worker: str, link: int, nu
     # A settled row carries the negated number of the exchange that settled it. Numbers never repeat on a link,
     # so a count that falls short can be traced to the rows.
     stamp = -number
+    empty: dict[tuple[int, int | None], list[int]] = {}  # successes without a result, by ticket and time to keep
     plain: list[Settlement] = []
     other: list[Settlement] = []
     for item in settled:
-        (plain if _is_plain(item) else other).append(item)
-    written = _write_plain(desk, plain, worker, link, stamp) if plain else 0
+        if not _is_plain(item):
+            other.append(item)
+        elif item.result is None:
+            empty.setdefault((item.ticket, item.keep_us), []).append(item.seq)
+        else:
+            plain.append(item)
+    written = _write_empty(desk, empty, worker, link, stamp)
+    written += _write_plain(desk, plain, worker, link, stamp) if plain else 0
     if other:
         written += _write(desk, [(worker, link, item) for item in other], stamp)
-    free_keys(desk, plain)
+    free_keys(desk, [item for item in settled if item.keyed and _is_plain(item)])
     if written == len(settled):
         return []
     asked = [item.seq for item in settled]
@@ -52,6 +59,19 @@ def free_keys(desk: Desk, settled: Sequence[Settlement]) -> None:
 def _is_plain(item: Settlement) -> bool:
     """A success that brings nothing but its result: by far the most."""
     return item.state == "succeeded" and item.error is None and not (item.failures or item.losses or item.releases)
+
+
+def _write_empty(
+    desk: Desk, groups: Mapping[tuple[int, int | None], Sequence[int]], worker: str, link: int, stamp: int
+) -> int:
+    """Successes without a result: what one exchange claimed is one statement with one list."""
+    now = desk.wall_us()
+    written = 0
+    for (ticket, keep), seqs in groups.items():
+        prune = None if keep is None else now + keep
+        written += desk.run("settle_empty", (stamp, now, prune, json_text(seqs), ticket, worker, link))
+        desk.ended = True
+    return written
 
 
 def _write_plain(desk: Desk, settled: Sequence[Settlement], worker: str, link: int, stamp: int) -> int:

@@ -49,6 +49,10 @@ SELECT json_group_array(json_array(seq, ticket, id, task, queue, kind, suspect, 
     attempt, failures, losses, releases, args, headers))
 FROM (SELECT * FROM [jobs] WHERE state = 3 AND worker = ?1 AND link = ?2 AND (?3 IS NULL OR ticket = ?3) ORDER BY seq)
 
+-- name: settle_empty
+UPDATE [jobs] SET state = 4, ticket = ?, finished = ?, prune_at = ?, result = NULL, error = NULL
+WHERE seq IN (SELECT value FROM json_each(?)) AND state = 3 AND ticket = ? AND worker = ? AND link = ?
+
 -- name: settle_success
 UPDATE [jobs] SET state = 4, ticket = ?, finished = ?, prune_at = s.column3, result = s.column4, error = NULL
 FROM (VALUES (?, ?, ?, ?) /* rows */) s
