@@ -151,6 +151,10 @@ class Runtime:
         """Start draining; from any thread, once."""
         self.drain.begin(reason)
 
+    def hurry_drain(self) -> None:
+        """End the drain as soon as may be."""
+        self.drain.hurry()
+
     def await_drained(self) -> None:
         """Block until drained; bounded."""
         self.drain.wait()

@@ -28,6 +28,10 @@ class Drainable(Protocol):
         """Start draining; returns soon."""
         ...
 
+    def hurry_drain(self) -> None:
+        """Wait for jobs no longer."""
+        ...
+
     def await_drained(self) -> None:
         """Wait for the drain's end; bounded."""
         ...
@@ -41,6 +45,7 @@ class SignalWatcher:
         self._chained: dict[int, tuple[Any, Callable[[int, FrameType | None], None]]] = {}
         self._pipe: tuple[int, int] | None = None
         self._pid = 0
+        self._interrupted = False
         self._lock = threading.Lock()
 
     def add(self, worker: Drainable) -> str | None:
@@ -54,6 +59,7 @@ class SignalWatcher:
                 return None
             if threading.current_thread() is not threading.main_thread():
                 return "the app does not run on the main thread, so the drain starts when its lifespan ends"
+            self._interrupted = False
             self._pipe = os.pipe()
             os.set_blocking(self._pipe[1], False)
             for number in _SIGNALS:
@@ -109,8 +115,13 @@ class SignalWatcher:
 
     def _received(self, number: int) -> None:
         workers = list(self._workers)
+        # A second Ctrl-C: somebody waits at a terminal. (A SIGTERM after it is no second wish: parents pass one on.)
+        impatient = number == signal.SIGINT and self._interrupted
+        self._interrupted = self._interrupted or number == signal.SIGINT
         for worker in workers:
             worker.begin_drain(signal.Signals(number).name)
+            if impatient:
+                worker.hurry_drain()
         chained = self._chained.get(number)
         if chained is not None and not callable(chained[0]):
             for worker in workers:

@@ -46,6 +46,7 @@ class Supervisor:
                 duty.error = "ended unexpectedly"
             except (StoreAway, StoreContended) as error:
                 if duty.error is None:
+                    pause = _FIRST_PAUSE  # it worked in between
                     log.warning("%s: the store cannot be used now (%s); trying again", duty.name, error)
                 duty.error = str(error)
             except Exception as error:
