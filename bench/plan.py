@@ -50,11 +50,11 @@ def cases(scale: Scale) -> list[Case]:
     found: list[Case] = []
     for kind in ("async", "def"):
         for processes in (1, 2):
-            names = WORKERS if kind == "def" else WORKERS[:2]
+            who = WORKERS if kind == "def" else WORKERS[:2]
             work = partial(_throughput, kind, processes, scale.jobs)
-            found.append(Case(f"throughput.{kind}.{processes}", names, work))
+            found.append(Case(f"throughput.{kind}.{processes}", who, work))
     counts = {"one": scale.singles, "fifty": scale.together, "bulk": scale.bulk}
-    names = {
+    names: dict[str, Sequence[str]] = {
         "one": ("pillion", "pillion:relaxed", "tinyjobs", "huey", "huey:full", "bare", "bare:relaxed"),
         "fifty": ("pillion", "pillion:relaxed", "tinyjobs", "huey", "huey:full"),
         "bulk": ("pillion", "pillion:relaxed"),

@@ -104,7 +104,7 @@ class Child:
         return line
 
     def _failed(self, why: str) -> RuntimeError:
-        return RuntimeError(f"{self._process.args}: {why}\n{self._log.read_text()[-2000:]}")
+        return RuntimeError(f"{self._process.args!r}: {why}\n{self._log.read_text()[-2000:]}")
 
     def _close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout, self._file):

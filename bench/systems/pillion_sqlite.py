@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,11 +26,8 @@ class Pillion(System):
 
     def __init__(self, folder: Path, handlers: Handlers, *, app: bool = False) -> None:
         super().__init__(folder, handlers, app=app)
-        if app:
-            from pillion_fastapi import Jobs
-        else:
-            from pillion import Jobs
-        self._jobs = Jobs(
+        jobs_class: Any = import_module("pillion_fastapi" if app else "pillion").Jobs
+        self._jobs = jobs_class(
             f"sqlite:///{folder}/jobs.db", concurrency=ASYNC_SLOTS, threads=THREADS, durability=self._durability
         )
         self._tasks: dict[str, Any] = {
@@ -57,7 +55,8 @@ class Pillion(System):
         await self._jobs.enqueue_many(bind(job) for job in jobs)
 
     def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[Any]]:
-        return self._jobs.lifespan
+        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] = self._jobs.lifespan
+        return lifespan
 
 
 class PillionRelaxed(Pillion):
