@@ -118,8 +118,7 @@ class Process:
         scope = self._scopes.get(loop)
         if scope is None:
             with self._lock:
-                for stale in [known for known in self._scopes if known.is_closed()]:
-                    del self._scopes[stale]
+                self._forget_closed_loops()
                 scope = self._scopes.setdefault(loop, Scope(loop, Client(self._connect, loop)))
         return scope
 
@@ -138,6 +137,11 @@ class Process:
         await scope.aclose()
         await self._close_if_unused()
 
+    def _forget_closed_loops(self) -> None:
+        """Loops that were closed without ending their generators left their scopes behind. Under the lock."""
+        for stale in [loop for loop in self._scopes if loop.is_closed()]:
+            del self._scopes[stale]
+
     async def _connect(self) -> Link:
         store = self.store
         await store.open()
@@ -145,6 +149,7 @@ class Process:
 
     async def _close_if_unused(self) -> None:
         with self._lock:
+            self._forget_closed_loops()
             blocking = self._blocking
             alone = set(self._scopes) <= ({blocking.loop} if blocking else set())
             if self._holds or not alone:
