@@ -19,7 +19,7 @@ def of(runtime: Runtime) -> dict[str, Any]:
         "slots": {kind: {"used": used, "of": runtime.slots.limits[kind]} for kind, used in _used(runtime)},
         "loops": [
             {
-                "lag": round(pulse.watchdog.lag(loop.index), 3),
+                "lag": round(pulse.watchdog.lag(loop), 3),
                 "running": len(loop.running),
                 "last_poll": _age(now, loop.last_answer),
                 "alive": loop.alive,
@@ -31,6 +31,7 @@ def of(runtime: Runtime) -> dict[str, Any]:
         "certificate": runtime.identity is not None and runtime.identity.certificate is not None,
         "outcomes": dict(runtime.done),
         "stalls": {name: round(seconds, 1) for name, seconds in pulse.watchdog.longest.items()},
+        "last_stall": _age(now, pulse.watchdog.stalled_at),
         "upkeep": {duty.name: duty.restarts for duty in pulse.supervisor.duties.values() if duty.error},
         "uptime": round(time.time() - runtime.started_at, 1),
     }

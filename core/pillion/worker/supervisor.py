@@ -30,6 +30,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.duties: dict[str, Duty] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
 
     def start(self, name: str, run: Callable[[Duty], Awaitable[None]]) -> None:
         """Run `run` for ever; one that ends or raises is started again."""
@@ -44,6 +45,11 @@ class Supervisor:
             try:
                 await run(duty)
                 duty.error = "ended unexpectedly"
+            except asyncio.CancelledError:
+                if self._stopping:
+                    raise
+                log.error("%s was cancelled by somebody else; starting it again", duty.name)
+                duty.error = "was cancelled"
             except (StoreAway, StoreContended) as error:
                 if duty.error is None:
                     pause = _FIRST_PAUSE  # it worked in between
@@ -58,6 +64,7 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Cancel all duties and wait for them, two seconds at most."""
+        self._stopping = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:

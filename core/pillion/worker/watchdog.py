@@ -27,11 +27,12 @@ class Watchdog:
         self._stalled: dict[int, str] = {}  # loop index -> the task that holds it
         self._asked: dict[int, float] = {}  # loop index -> since when an answer is awaited
         self.longest: dict[str, float] = {}  # task -> its longest stall, in seconds; for health
+        self.stalled_at = 0.0  # monotonic; when a loop was last seen to stand still; 0: never
 
-    def lag(self, index: int) -> float:
-        """Seconds that loop `index` has owed an answer; 0 when it answers."""
-        asked = self._asked.get(index)
-        return 0.0 if asked is None else time.monotonic() - asked
+    def lag(self, loop: JobLoop) -> float:
+        """Seconds that `loop` has owed an answer; 0 when it answers."""
+        asked = self._asked.get(loop.index)
+        return 0.0 if asked is None or loop.seen_at >= asked else time.monotonic() - asked
 
     async def run(self, duty: Duty) -> None:
         while True:
@@ -50,6 +51,7 @@ class Watchdog:
                             attempt.task.name,
                             timeout,
                         )
+            duty.error = None
             await asyncio.sleep(_EVERY)
 
     def _look(self, loop: JobLoop, now: float) -> None:
@@ -63,12 +65,13 @@ class Watchdog:
             name = self._stalled.pop(loop.index)
             log.warning("job loop %d goes on after %s", loop.index, name)
         self._asked.pop(loop.index, None)
-        if not loop.idle and loop.loop is not None and loop.alive:
+        if (loop.running or not loop.idle) and loop.loop is not None and loop.alive:
             self._asked[loop.index] = now
             with suppress(RuntimeError):
                 loop.loop.call_soon_threadsafe(loop.turn)
 
     def _stall(self, loop: JobLoop, stall: float) -> None:
+        self.stalled_at = time.monotonic()
         name = self._stalled.get(loop.index) or _holder(loop)
         if loop.index not in self._stalled:
             self._stalled[loop.index] = name
