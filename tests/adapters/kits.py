@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Protocol
 
-import pillion_fastapi
-import pillion_starlette
 from fastapi import Depends, FastAPI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+import pillion_fastapi
+import pillion_starlette
 from pillion.adapter import Enqueue
 
 Handler = Callable[[Enqueue, Request], Awaitable[Any]]
@@ -27,7 +27,7 @@ class Kit(Protocol):
     name: ClassVar[str]
     line: ClassVar[str]  # how a user of it starts the worker
 
-    def jobs(self, url: str, **settings: Any) -> Any:
+    def jobs(self, url: str, **settings: Any) -> pillion_starlette.Jobs:
         """The framework's `Jobs`."""
         ...
 
@@ -58,12 +58,13 @@ class StarletteKit:
     def app(
         self,
         lifespan: Lifespan | None,
-        routes: Mapping[str, Handler] = {},  # noqa: B006
+        routes: Mapping[str, Handler] = {},
         *,
-        mounts: Mapping[str, Any] = {},  # noqa: B006
+        mounts: Mapping[str, Any] = {},
         middleware: Sequence[Middleware] = (),
     ) -> Starlette:
-        own: list[BaseRoute] = [Route(path, self._endpoint(handler), methods=["POST"]) for path, handler in routes.items()]
+        own: list[BaseRoute] = []
+        own += [Route(path, self._endpoint(handler), methods=["POST"]) for path, handler in routes.items()]
         own += [Mount(path, app=mounted) for path, mounted in mounts.items()]
         return Starlette(routes=own, lifespan=lifespan, middleware=list(middleware))
 
@@ -86,9 +87,9 @@ class FastAPIKit:
     def app(
         self,
         lifespan: Lifespan | None,
-        routes: Mapping[str, Handler] = {},  # noqa: B006
+        routes: Mapping[str, Handler] = {},
         *,
-        mounts: Mapping[str, Any] = {},  # noqa: B006
+        mounts: Mapping[str, Any] = {},
         middleware: Sequence[Middleware] = (),
     ) -> FastAPI:
         app = FastAPI(lifespan=lifespan, middleware=list(middleware))

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,9 +22,6 @@ from typing import Any
 
 import httpx
 import pytest
-from adapters.asgi import WAIT, client_of, lifespan_of, served, until
-from adapters.kits import Kit, everything
-from pillion.adapter import Enqueue
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -33,6 +31,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.testclient import TestClient
 
 import pillion
+import pillion_starlette
+from adapters.asgi import WAIT, client_of, lifespan_of, served, until
+from adapters.kits import Kit, everything
+from pillion.adapter import Enqueue
 
 
 @dataclass
@@ -47,12 +49,12 @@ class World:
     def url(self) -> str:
         return f"sqlite:///{self.folder}/jobs.db"
 
-    def jobs(self, url: str | None = None, **settings: Any) -> Any:
+    def jobs(self, url: str | None = None, **settings: Any) -> pillion_starlette.Jobs:
         return self.kit.jobs(url or self.url, **settings)
 
-    def doubling(self, **settings: Any) -> tuple[Any, Any]:
+    def doubling(self, **settings: Any) -> tuple[pillion_starlette.Jobs, Any]:
         """Jobs with one task, and that task."""
-        jobs: Any = self.jobs(**settings)
+        jobs = self.jobs(**settings)
 
         @jobs.task(name="double")
         async def double(number: int) -> int:
@@ -234,17 +236,21 @@ async def a_client_that_leaves_behind_middleware_cancels_no_job(world: World) ->
     async def through(request: Request, call_next: Any) -> Any:
         return await call_next(request)
 
-    app = world.kit.app(
-        jobs.lifespan, {"/go": handler}, middleware=[Middleware(BaseHTTPMiddleware, dispatch=through)]
-    )
+    app = world.kit.app(jobs.lifespan, {"/go": handler}, middleware=[Middleware(BaseHTTPMiddleware, dispatch=through)])
     async with lifespan_of(app):
         sent: list[Any] = []
+        asked = iter([{"type": "http.request", "body": b""}])
+        answered = asyncio.Event()
 
         async def receive() -> Any:
-            return {"type": "http.request", "body": b""} if not sent else {"type": "http.disconnect"}
+            if (message := next(asked, None)) is None:
+                await answered.wait()
+            return message or {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             sent.append(message)
+            if message["type"] == "http.response.body":
+                answered.set()
 
         await app(
             {
@@ -257,6 +263,7 @@ async def a_client_that_leaves_behind_middleware_cancels_no_job(world: World) ->
         )  # fmt: skip
         assert sent[0]["status"] == 200
         job = await jobs.get(json.loads(sent[1]["body"]))
+        assert job is not None
         await until(entered.is_set)
         leave.set()
         await job.result(timeout=WAIT)
@@ -429,6 +436,7 @@ async def a_process_that_only_enqueues_runs_no_jobs(world: World) -> None:
     jobs, double = world.doubling(worker=False)
     async with served(world.kit.app(jobs.lifespan, {"/go": posts(double)})) as client:
         job = await jobs.get((await client.post("/go")).json())
+        assert job is not None
         assert (await client.get("/jobs/health/ready")).status_code == 200
         response = await client.get("/jobs/health")
         assert response.status_code == 200
@@ -450,7 +458,7 @@ async def inner_tasks_survive_the_garbage_collector(world: World) -> None:
         await client.get("/jobs/health")
         before = {task.get_name() for task in asyncio.all_tasks()}
         assert "pillion-health" in before
-        for _ in range(100):
+        for _ in range(10):
             gc.collect()
         assert {task.get_name() for task in asyncio.all_tasks()} >= before
         assert await result_of(jobs, await client.post("/go")) == 42
@@ -675,7 +683,7 @@ async def the_open_document_tells_no_hosts_paths_errors_or_arguments(world: Worl
         await client.post("/go")
         text = (await client.get("/jobs/health")).text
     assert "nobody" in text
-    for word in ("secret", socket.gethostname(), str(world.folder), "sqlite:", "/tmp", "ValueError"):  # noqa: S108
+    for word in ("secret", socket.gethostname(), str(world.folder), "sqlite:", "/tmp", "ValueError"):
         assert word not in text
 
 
@@ -812,3 +820,45 @@ async def a_store_that_hangs_holds_no_answer_up(world: World) -> None:
             await client.get("/jobs/health")
         store.checkpoint = None
         hung.set()
+
+
+@scenario
+async def a_job_that_blocks_its_loop_is_named(world: World) -> None:
+    """Pitfall 5: requests go on, and the stall shows with the task's name and its length."""
+    jobs = world.jobs()
+
+    @jobs.task(name="blocking")
+    async def blocking() -> None:
+        time.sleep(1.6)
+
+    async with served(world.kit.app(jobs.lifespan)) as client:
+        job = await blocking.enqueue()
+
+        async def stalled() -> Any:
+            document = (await client.get("/jobs/health")).json()
+            return document if document["checks"]["worker"][0]["stalls"] else None
+
+        document = await until(stalled)
+        assert document["status"] == "warn"
+        assert "by a job that blocks" in document["notes"][0]
+        await job.result(timeout=WAIT)
+        document = (await client.get("/jobs/health")).json()
+        assert document["checks"]["worker"][0]["stalls"]["task blocking"] >= 1.0
+        assert "at worst task blocking held one for" in document["notes"][0]
+
+
+@scenario
+async def upkeep_that_somebody_cancels_is_started_again(world: World) -> None:
+    jobs, _ = world.doubling()
+    async with served(world.kit.app(jobs.lifespan)) as client:
+        pulse = inner(jobs).pulse
+
+        def cancel() -> None:
+            for task in asyncio.all_tasks(pulse.loop):
+                if task.get_name() == "pillion-beat":
+                    task.cancel()
+
+        pulse.loop.call_soon_threadsafe(cancel)
+        await until(lambda: pulse.supervisor.duties["beat"].restarts == 1 and not pulse.supervisor.duties["beat"].error)
+        assert (await client.get("/jobs/health")).json()["status"] == "pass"
+        assert world.said("beat was cancelled by somebody else") == 1

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+
 from adapters.kits import KITS, Kit
 from adapters.scenarios import SCENARIOS, Scenario, World, runs_on_a_loop
 

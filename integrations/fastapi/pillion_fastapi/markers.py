@@ -26,9 +26,9 @@ def read(marker: object) -> Provider | Refusal | None:
     Both values of ``scope`` (newer FastAPI) come to the same in a job: what is opened is closed right after it.
     """
     if isinstance(marker, params.Security):
-        return Refusal("request with scopes (Security)")
+        return Refusal("request to authorise (Security)")
     if isinstance(marker, params.Depends):
         if getattr(marker, "max_concurrency", None) is not None:
-            return Refusal("request's place in line (max_concurrency; limit the task's queue instead)")
+            return Refusal("max_concurrency (limit the task's queue instead)")
         return Provider(marker.dependency, marker.use_cache)
     return next((Refusal(needs) for cls, needs in _OF_A_REQUEST if isinstance(marker, cls)), None)
