@@ -9,6 +9,8 @@ import pytest
 
 from servers.harness import Site
 
+_figures: list[str] = []
+
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
@@ -18,13 +20,14 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.close()
 
 
-@pytest.fixture(scope="session")
-def tell(request: pytest.FixtureRequest) -> Iterator[Callable[[str], None]]:
+@pytest.fixture
+def tell() -> Callable[[str], None]:
     """Say a measured figure; all are printed after the tests."""
-    figures: list[str] = []
-    yield figures.append
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if figures and reporter is not None:
-        reporter.ensure_newline()
-        for figure in figures:
-            reporter.write_line(f"figure: {figure}")
+    return _figures.append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures once, whichever folder's conftest comes first."""
+    for figure in _figures:
+        terminalreporter.write_line(f"figure: {figure}")
+    _figures.clear()

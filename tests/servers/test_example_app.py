@@ -22,8 +22,15 @@ SIZES = (512, 256, 96)
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 
-@pytest.fixture
-def app(site: Site) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    site = Site(tmp_path_factory.mktemp("example"))
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def app(site: Site) -> Server:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -78,10 +85,10 @@ def test_photos_become_thumbnails_and_the_webhook_tells_so(app: Server, site: Si
         photo, job = accepted[name]["photo"], accepted[name]["job"]
         ended = app.get(f"/status/{job}", wait=20).json()
         assert (ended["state"], ended["attempts"], ended["error"]) == ("succeeded", 1, None), ended
-        assert ended["thumbnails"] == [f"/photos/{photo}/{size}.jpg" for size in SIZES]
+        assert ended["thumbnails"] == [f"/photos/{photo}/{size}.webp" for size in SIZES]
         for size, path in zip(SIZES, ended["thumbnails"], strict=True):
             thumbnail = Image.open(BytesIO(app.get(path).content))
-            assert thumbnail.format == "JPEG"
+            assert thumbnail.format == "WEBP"
             assert max(thumbnail.size) == size
             width, height = thumbnail.size
             assert abs(width - height * ratio) <= max(1, ratio), (name, thumbnail.size)
@@ -89,7 +96,7 @@ def test_photos_become_thumbnails_and_the_webhook_tells_so(app: Server, site: Si
         folder = site.folder / "photos" / photo
         assert (folder / "original").read_bytes() == data
         assert sorted(path.name for path in folder.iterdir()) == sorted(
-            ["original", "webhook.json", *(f"{size}.jpg" for size in SIZES)]
+            ["original", "webhook.json", *(f"{size}.webp" for size in SIZES)]
         )
 
     health = app.get("/jobs/health")
@@ -99,19 +106,21 @@ def test_photos_become_thumbnails_and_the_webhook_tells_so(app: Server, site: Si
 
 
 def test_what_is_no_photo_is_refused_at_the_door(app: Server, site: Site) -> None:
+    before = set(site.folder.glob("photos/*/original"))
     assert app.http.post("/photos", files={"file": ("photo.jpg", b"GIF89a, or not")}).status_code == 415
     assert app.get("/status/01h00000000000000000000000").status_code == 404
-    assert app.get("/photos/00000000000000000000000000000000/512.jpg").status_code == 404
-    assert not list(site.folder.glob("photos/*/original"))
+    assert app.get("/photos/00000000000000000000000000000000/512.webp").status_code == 404
+    assert set(site.folder.glob("photos/*/original")) == before
 
 
 def test_an_upload_whose_bytes_are_broken_fails_with_its_reason_and_no_thumbnail(app: Server, site: Site) -> None:
     whole = jpeg(photograph("ascii-magic", "ascii_magic/tests/lion.jpg"))
-    job = upload(app, whole[: len(whole) // 2])["job"]
+    accepted = upload(app, whole[: len(whole) // 2])
+    job = accepted["job"]
     status = until(
         lambda: (now := app.get(f"/status/{job}").json())["error"] and now, "the first attempt has failed", 20
     )
     assert "truncated" in status["error"]
     assert status["state"] in ("scheduled", "queued", "running", "failed")
     assert status["thumbnails"] == []
-    assert not list(site.folder.glob("photos/*/*.jpg"))
+    assert [path.name for path in (site.folder / "photos" / accepted["photo"]).iterdir()] == ["original"]

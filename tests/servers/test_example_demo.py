@@ -99,7 +99,7 @@ def test_the_demo_would_notice_a_loss(module: ModuleType, tmp_path: Path, capsys
         step("finished", photo)
         (tmp_path / photo).mkdir()
         for size in module.THUMBNAIL_SIZES[photo == "fileless" :]:
-            (tmp_path / photo / f"{size}.jpg").touch()
+            (tmp_path / photo / f"{size}.webp").touch()
     step("webhook", "whole")
     step("webhook", "fileless")
     step("started", "unfinished", 2, 5.0)
