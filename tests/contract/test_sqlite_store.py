@@ -15,7 +15,7 @@ from pillion.errors import ConfigurationError, StoreAway, StoreContended, StoreD
 from pillion.model import Report, WorkerInfo
 from pillion.store import open_store
 from pillion.store.sqlite import connection as connections
-from pillion.store.sqlite import mounts
+from pillion.store.sqlite import log, mounts
 from pillion.store.sqlite.desk import Operation
 from pillion.store.sqlite.statements import Statements
 from pillion.store.sqlite.store import SqliteStore
@@ -157,6 +157,27 @@ class TestLog:
         await (await store.link()).enqueue([job("a")])
         await store.aclose()
         assert [path.name for path in tmp_path.iterdir()] == ["jobs.db"]
+
+    async def test_a_large_log_is_cut_back_unless_a_reader_stands_in_the_way(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(log.cut_back, "__defaults__", (200_000,))
+        path, text = tmp_path / "jobs.db", '"' + "x" * 100_000 + '"'
+        async with Rig(lambda: sqlite_store(path)) as rig:
+            seat = await rig.worker("w")
+            reader = sqlite3.connect(path, isolation_level=None)
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM jobs").fetchone()
+            await rig.enqueue(*(job(f"j{n}", args=text) for n in range(5)))
+            await seat.beat()
+            await seat.pulse.states([])
+            assert any("read transaction open" in note for note in rig.store.notes)
+            reader.execute("COMMIT")
+            reader.close()
+            await seat.beat()
+            await seat.pulse.states([])
+            assert not any("read transaction open" in note for note in rig.store.notes)
+            assert Path(f"{path}-wal").stat().st_size == 0
 
     @pytest.mark.parametrize("durability", ["full", "relaxed"])
     async def test_enqueues_wait_for_the_disk_unless_relaxed(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from pillion.store.sqlite.log import KEEP_BYTES
+
 CACHE_KIB: Final = 16_384
 CHECKPOINT_PAGES: Final = 4_000  # 16 MB of log between checkpoints: each costs two syncs
-WAL_KEEP_BYTES: Final = 64 << 20  # above this the log's file is cut back
 
 
 def connect(path: str | None) -> sqlite3.Connection:
@@ -28,9 +29,8 @@ def connect(path: str | None) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_KEEP_BYTES}").fetchone()
+        connection.execute(f"PRAGMA journal_size_limit = {KEEP_BYTES}").fetchone()
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA secure_delete = OFF").fetchone()
     except BaseException:
         connection.close()
         raise

@@ -8,7 +8,7 @@ from typing import Final
 from pillion.errors import PillionError, StoreAway, StoreContended, StoreData
 
 _CONTENDED: Final = {
-    sqlite3.SQLITE_BUSY: "another process or connection is writing",
+    sqlite3.SQLITE_BUSY: "another connection is writing, or keeps a transaction open, perhaps in this very process",
     sqlite3.SQLITE_LOCKED: "another statement is in the way",
     sqlite3.SQLITE_PROTOCOL: "the locks of the write-ahead log are contended",
     sqlite3.SQLITE_SCHEMA: "the schema is changing",

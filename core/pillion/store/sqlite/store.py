@@ -18,6 +18,7 @@ from pillion.store.sqlite.connection import connect, journal_mode
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.host import host_folder
 from pillion.store.sqlite.link import SqliteLink
+from pillion.store.sqlite.log import cut_back
 from pillion.store.sqlite.mounts import is_shared, kind_of, warnings
 from pillion.store.sqlite.patience import patiently
 from pillion.store.sqlite.signals import Signals
@@ -142,6 +143,7 @@ class SqliteStore:
                 self._writer = Writer(
                     self.label,
                     self._open_desk,
+                    self._tend,
                     self.signals,
                     durable=self._durability == "full" and self._target.path is not None,
                     keeps_open=self._target.path is None,
@@ -164,6 +166,16 @@ class SqliteStore:
             connection.close()
             raise
         return Desk(connection, sql, self._wall_us, self._steady_us, path)
+
+    def _tend(self, desk: Desk) -> None:
+        """Once a second, on the writer's thread."""
+        if self._target.path is None:
+            return
+        note = cut_back(desk.connection, self._target.path)
+        if note is None:
+            self._notes.pop("log", None)
+        else:
+            self._notes["log"] = note
 
     def _take_notes(self, path: str, mode: str) -> None:
         """Sentences for the start line and health."""

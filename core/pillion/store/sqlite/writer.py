@@ -7,6 +7,7 @@ to each loop in one callback. The connection lives in the thread's frame only: a
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -50,12 +51,13 @@ class Pause:
 
 
 class Writer:
-    """Runs operations for all loops of a process. ``open_desk`` is called on its thread."""
+    """Runs operations for all loops of a process. ``open_desk`` and ``tend`` (after beats) are called on its thread."""
 
     def __init__(
         self,
         label: str,
         open_desk: Callable[[], Desk],
+        tend: Callable[[Desk], None],
         signals: Signals,
         *,
         durable: bool,
@@ -63,6 +65,7 @@ class Writer:
     ) -> None:
         self._label = label
         self._open_desk = open_desk
+        self._tend = tend
         self._signals = signals
         self._durable = durable
         self._keeps_open = keeps_open  # closing would lose the data: a database in memory
@@ -146,9 +149,10 @@ class Writer:
 
     def _work(self, desk: Desk | None, requests: list[Request]) -> tuple[Desk | None, list[Request]]:
         """Answer `requests`; the desk to go on with, and the requests that still wait for the write lock."""
+        # Beats come once a second: often enough to see that the file was moved, or that the log grows.
+        beats = any(request.operation.urgent for request in requests)
         try:
-            # Beats come once a second: often enough to see that the file was moved or replaced.
-            if desk is not None and any(request.operation.urgent for request in requests) and desk.stale():
+            if desk is not None and beats and desk.stale():
                 desk.close()
                 desk = None
             desk = desk or self._open_desk()
@@ -176,6 +180,9 @@ class Writer:
             if desk.ready or desk.ended or desk.more:
                 self._signals.committed(ready=desk.ready, ended=desk.ended, more=desk.more)
                 desk.ready = desk.ended = desk.more = False
+        if beats and not desk.broken:
+            with suppress(sqlite3.Error):  # the next beat tries again
+                self._tend(desk)
         if desk.broken:
             desk.close()
             desk = None
