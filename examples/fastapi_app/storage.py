@@ -32,7 +32,7 @@ def original(photo: str) -> Path:
 
 
 def thumbnail(photo: str, size: int) -> Path:
-    return folder(photo) / f"{size}.jpg"
+    return folder(photo) / f"{size}.webp"
 
 
 def told(photo: str) -> Path:

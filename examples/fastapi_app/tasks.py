@@ -30,7 +30,7 @@ def make_thumbnails(photo: str) -> Thumbnails:
         image = ImageOps.exif_transpose(file).convert("RGB")
     for size in THUMBNAIL_SIZES:
         image.thumbnail((size, size))  # the largest first, so each is made from the one before
-        storage.write(storage.thumbnail(photo, size), partial(image.save, format="JPEG", quality=85))
+        storage.write(storage.thumbnail(photo, size), partial(image.save, format="WEBP", quality=80))
     # While one of these waits, there is no second one for the same photo.
     webhook = send_webhook.options(unique_key=f"webhook:{photo}").enqueue_sync(photo)
     journal.note("finished", photo)

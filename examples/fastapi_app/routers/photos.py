@@ -34,12 +34,12 @@ async def upload(file: UploadFile, enqueue: Annotated[Enqueue, Depends(enqueue)]
     return Accepted(photo=photo, job=job.id)
 
 
-@router.get("/{photo}/{size}.jpg")
+@router.get("/{photo}/{size}.webp")
 def thumbnail(photo: UUID, size: int) -> FileResponse:
     path = storage.thumbnail(photo.hex, size)
     if size not in THUMBNAIL_SIZES or not path.exists():
         raise HTTPException(404, "not here, or not yet")
-    return FileResponse(path, media_type="image/jpeg")
+    return FileResponse(path, media_type="image/webp")
 
 
 def is_picture(file: BinaryIO) -> bool:

@@ -36,6 +36,6 @@ async def status(job_id: str, wait: Annotated[float, Query(ge=0, le=30)] = 0) ->
     if job.state == "succeeded":
         made: Thumbnails = await job.result()
         sending = await jobs.get(made.webhook_job)
-        found.thumbnails = [f"/photos/{made.photo}/{size}.jpg" for size in made.sizes]
+        found.thumbnails = [f"/photos/{made.photo}/{size}.webp" for size in made.sizes]
         found.webhook = "arrived" if storage.told(made.photo).exists() else sending.state if sending else None
     return found
