@@ -44,7 +44,7 @@ class Exchange:
         self._link = link
         self._number = number
         self._settled = settled
-        self._wants = [want for want in wants if want.slots > 0]
+        self._wants = _merged(wants)
         self._only = None if only is None else json_text(list(only))
 
     def peek(self, desk: Desk) -> Exchanged | None:
@@ -105,6 +105,18 @@ class Exchange:
                 "numbers only grow"
             )
         return Exchanged(look.standing, held(desk, self._worker, self._link, self._number), [], look.due_in_us)
+
+
+def _merged(wants: Sequence[Want]) -> list[Want]:
+    """`wants` with a slot at least, those of one sort as one: a job must not be claimed twice in a step."""
+    found: dict[tuple[str, str, bool], Want] = {}
+    for want in wants:
+        if want.slots > 0:
+            sort = (want.queue, want.kind, want.suspect)
+            other = found.get(sort)
+            slots = want.slots + (0 if other is None else other.slots)
+            found[sort] = want if other is None else Want(want.queue, want.kind, want.suspect, slots)
+    return list(found.values())
 
 
 def held(desk: Desk, worker: str, link: int, ticket: int | None = None) -> list[Claim]:

@@ -30,6 +30,12 @@ class TestClaims:
         )
         assert [claim.id for claim in answer.claims] == ["q0", "q1", "t0"]
 
+    async def test_wants_of_one_sort_add_up(self, rig: Rig) -> None:
+        await rig.enqueue(*(job(f"j{n}") for n in range(5)))
+        seat = await rig.worker("w")
+        answer = await seat.link.exchange(1, [], [Want("default", "async", False, n) for n in (2, 0, 1)])
+        assert [claim.id for claim in answer.claims] == ["j0", "j1", "j2"]
+
     async def test_a_claim_carries_its_ticket_and_counters(self, rig: Rig) -> None:
         await rig.enqueue(job("a"))
         seat = await rig.worker("w")
