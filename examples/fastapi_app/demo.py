@@ -277,7 +277,7 @@ def watch(journal: Journal, uploads: Uploads, total: int) -> Kill | None:
         progress.show(len(accepted), len(made), len(arrived), last=done)
         if done:
             break
-        time.sleep(0.01)
+        time.sleep(0.02)
     return kill
 
 
