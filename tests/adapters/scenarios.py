@@ -364,6 +364,22 @@ async def entering_twice_makes_one_worker_and_one_set_of_routes(world: World) ->
 
 
 @scenario
+async def lifespans_may_end_in_any_order(world: World) -> None:
+    jobs, double = world.doubling()
+    one, two = world.kit.app(jobs.lifespan), world.kit.app(jobs.lifespan, {"/go": posts(double)})
+    first, second = lifespan_of(one), lifespan_of(two)
+    await first.__aenter__()
+    await second.__aenter__()
+    await first.__aexit__(None, None, None)
+    async with client_of(two) as client:
+        assert await result_of(jobs, await client.post("/go")) == 42
+        assert (await client.get("/jobs/health/ready?store=1")).status_code == 200
+        assert (await client.get("/jobs/health")).json()["status"] == "pass"
+    await second.__aexit__(None, None, None)
+    assert not our_threads()
+
+
+@scenario
 async def a_task_that_cannot_work_stops_the_start(world: World) -> None:
     jobs = world.jobs()
 

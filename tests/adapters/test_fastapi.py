@@ -463,7 +463,23 @@ async def test_a_users_health_route_in_an_included_router_wins(jobs: Jobs, caplo
     assert [text.partition(" ")[0] for text in said] == ["/jobs/health"]
 
 
-def test_the_line_at_a_thread_of_its_own(jobs: Jobs) -> None:
+def test_a_websocket_of_the_same_path_hides_no_health_route(jobs: Jobs) -> None:
+    router = APIRouter()
+
+    @router.websocket("/health")
+    async def talk(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.close()
+
+    app = FastAPI(lifespan=jobs.lifespan)
+    app.include_router(router, prefix="/jobs")
+    with TestClient(app) as http:
+        assert http.get("/jobs/health").json()["status"] == "pass"
+        with http.websocket_connect("/jobs/health"):
+            pass
+
+
+def test_a_test_client_on_a_thread_of_its_own(jobs: Jobs) -> None:
     """A `TestClient` in a thread that is not the main one: what pytest plugins do."""
     app = FastAPI(lifespan=jobs.lifespan)
     errors: list[BaseException] = []

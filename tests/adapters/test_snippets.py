@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from adapters.asgi import WAIT, served
+from adapters.scenarios import our_threads
 from pillion_fastapi import Enqueue
 
 SNIPPETS = Path(__file__).parent / "snippets"
@@ -35,7 +36,8 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 @pytest.mark.parametrize("style", ["receipts", "receipts_future"])
 def test_the_app_of_the_first_page(style: str, load: Callable[[str], ModuleType], tmp_path: Path) -> None:
     module = load(style)
-    assert not list(tmp_path.iterdir()), "importing opens nothing"
+    assert not list(tmp_path.iterdir()), "importing opens no file"
+    assert not our_threads(), "and starts no thread"
     with TestClient(module.app) as client:
         response = client.post("/orders/7/receipt")
         assert response.status_code == 202

@@ -66,18 +66,17 @@ class Health:
     async def watching(self, link: Callable[[], Awaitable[Link]]) -> AsyncGenerator[None]:
         """Keep the sample fresh from the running loop while the context is open."""
         loop = asyncio.get_running_loop()
-        if loop in self._watches:  # entered twice
-            yield
-            return
-        watch = self._watches[loop] = Watch(self, link)
-        task = asyncio.create_task(watch.run(), name="pillion-health")
+        watch = self._watches.get(loop)
+        if watch is None:
+            watch = self._watches[loop] = Watch(self, link)
+        watch.users += 1
         try:
             yield
         finally:
-            del self._watches[loop]
-            task.cancel()
-            await asyncio.wait({task}, timeout=1.0)
-            await watch.aclose()
+            watch.users -= 1
+            if not watch.users:
+                del self._watches[loop]
+                await watch.aclose()
 
     # -- for the watch ---------------------------------------------------------------------------------------
 

@@ -30,14 +30,16 @@ class Board(Protocol):
 
 
 class Watch:
-    """The questions of one event loop. At most one is with the store: a stuck store gathers no more."""
+    """The questions of the running event loop. At most one is with the store: a stuck store gathers no more."""
 
     def __init__(self, board: Board, link: Callable[[], Awaitable[Link]]) -> None:
+        self.users = 0  # contexts that need it
         self._board = board
         self._link = link
         self._asking: asyncio.Task[bool] | None = None
+        self._running = asyncio.create_task(self._run(), name="pillion-health")
 
-    async def run(self) -> None:
+    async def _run(self) -> None:
         """Ask for ever, unless somebody else has just asked."""
         while True:
             age = self._board.age()
@@ -58,9 +60,10 @@ class Watch:
 
     async def aclose(self) -> None:
         """Ask no more."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait({self._asking}, timeout=1.0)
+        tasks = {task for task in (self._running, self._asking) if task is not None}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=1.0)
 
     async def _ask(self, cap: int) -> bool:
         try:

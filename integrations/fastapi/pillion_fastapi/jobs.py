@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import fastapi.routing
 from fastapi import APIRouter, params
+from starlette.routing import WebSocketRoute
 
 import pillion_starlette
 from pillion.adapter import Adapter, MarkerReader, Overrides
@@ -67,4 +68,6 @@ class Jobs(pillion_starlette.Jobs):
     def _flat(self, routes: Iterable[Any]) -> Iterable[Any]:
         # Newer FastAPI keeps an included router as one route, and spells it out with this function.
         spell_out = getattr(fastapi.routing, "iter_route_contexts", None)
-        return routes if spell_out is None else spell_out(routes)
+        if spell_out is None:
+            return routes
+        return [route for route in spell_out(routes) if not isinstance(route.original_route, WebSocketRoute)]
