@@ -194,18 +194,17 @@ def test_an_open_stream_does_not_keep_the_worker_claiming(site: Site) -> None:
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "idle"])
 def test_a_second_interrupt_loses_nothing(site: Site, stream: bool) -> None:
     """F1: with connections open, a second Ctrl-C makes uvicorn leave without `lifespan.shutdown`; without them it waits
-    for that. Either way the end is bounded from the first signal on."""
-    limit = 2
-    server = site.server(drain_timeout=limit)
+    for that. Either way the drain does not wait any longer: what runs is handed back now."""
+    server = site.server(drain_timeout=20)
     with _open_stream(site, server) if stream else nullcontext():
         given = server.enqueue("nap", 40, seconds=60) | server.enqueue("nap_def", 12, seconds=60)
         until(lambda: len(site.ledger.running()) == 40, "all slots in use")
-        sent = server.signal_group(signal.SIGINT)
+        server.signal_group(signal.SIGINT)
         until(lambda: _draining(site, server), "the draining line")
         time.sleep(0.3)
-        server.signal_group(signal.SIGINT)
+        sent = server.signal_group(signal.SIGINT)
         server.await_exit()
-        assert time.monotonic() - sent < limit + GRACE + SLACK
+        assert time.monotonic() - sent < GRACE + SLACK
     _run_again(site, given.values())
     for job in site.jobs(list(given.values())):
         assert (job.failures, job.losses) == (0, 0)
