@@ -11,9 +11,7 @@ from pillion.store.base import Store
 Durability = Literal["full", "relaxed"]
 
 
-def open_store(
-    url: str, *, namespace: str = "", durability: Durability = "full", clock: Clock | None = None
-) -> Store:
+def open_store(url: str, *, namespace: str = "", durability: Durability = "full", clock: Clock | None = None) -> Store:
     """Build (not open) the store that `url` names.
 
     Raises `ConfigurationError` for a scheme that no installed store serves.

@@ -61,8 +61,8 @@ class Link(Protocol):
         `number` must be above the link's last. The last number again is a repeat: nothing is written and
         the rows that still run under this link and number are the claims. A lower number raises
         `StoreData`. A step that finds nothing to write may leave the number unrecorded.
-        `only` limits claims to these task names; None claims any. Within one want: higher priority first,
-        then lowest seq. A settlement that makes a job ready (retry now, release) precedes the claims.
+        `only` limits claims to these task names; None claims any. Wants of one sort add up. Within one want: higher
+        priority first, then lowest seq. A settlement that makes a job ready (retry now, release) precedes the claims.
         """
         ...
 
@@ -73,7 +73,10 @@ class Link(Protocol):
     # -- the pulse's calls -----------------------------------------------------------------------------
 
     async def join(self, info: WorkerInfo) -> None:
-        """Register the worker and its links ``0..links-1``; its lease starts now. Idempotent by id."""
+        """Register the worker and its links ``0..links-1``; its lease and its streak start now.
+
+        Repeated, it starts both again; for a worker that was declared dead it changes nothing.
+        """
         ...
 
     async def leave(self, worker: str) -> bool:
@@ -89,7 +92,7 @@ class Link(Protocol):
         ...
 
     async def condemn(self, worker: str, by: str | None) -> bool:
-        """First step of a sweep: mark `worker` dead and remove its links. Final. True if it is dead now.
+        """First step of a sweep: mark `worker` dead and remove its links. Final. True if it is dead or unknown now.
 
         With `by` (a worker's id) the lease decides: nothing happens unless the lease of `worker` has lapsed and
         `by` itself lives with an unbroken streak of one full lease. With None the caller holds proof of death.
@@ -109,7 +112,7 @@ class Link(Protocol):
         ...
 
     async def prune(self, limit: int) -> int:
-        """Delete final jobs that need not be kept any longer, at most `limit`. Forgets long-dead workers too."""
+        """Delete final jobs that need not be kept any longer, at most `limit`; forget workers an hour after death."""
         ...
 
     async def tasks(self, known: Sequence[str]) -> list[str]:
@@ -127,7 +130,10 @@ class Link(Protocol):
         ...
 
     async def cancel(self, ids: Sequence[str], keep_us: int | None) -> dict[str, str]:
-        """Cancel what has not started; leave a wish on what runs. State by id afterwards (`running` for a wish)."""
+        """Cancel what has not started; leave a wish on what runs. State by id afterwards (`running` for a wish).
+
+        `keep_us` is kept with the wish, for a settlement that brings none of its own.
+        """
         ...
 
     async def workers(self) -> list[WorkerRow]:
@@ -141,14 +147,17 @@ class Link(Protocol):
     # -- hints ---------------------------------------------------------------------------------------------
 
     def hints(self) -> AsyncIterator[Hint]:
-        """Wake-ups for this process. Hints may be lost; polling is the truth. Ends when the link closes.
+        """Wake-ups for this process, from the call on. Hints may be lost; polling is the truth. Ends with the link.
 
         ``ready``: some job may be claimable. ``ended``: some job that a process waits for may have ended.
         """
         ...
 
     def idle(self, idle: bool) -> None:
-        """Tell siblings whether this worker would like to be woken for ready jobs. Costs no store access."""
+        """Tell siblings whether this worker would like to be woken for ready jobs. Costs no store access.
+
+        What became ready before the call woke somebody else: look once more between the call and the sleep.
+        """
         ...
 
     def waiting(self, waiting: bool) -> None:

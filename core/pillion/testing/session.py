@@ -17,6 +17,7 @@ from typing import Final, get_args
 
 from pillion.desk import Desk
 from pillion.ground import Ground
+from pillion.host import boot_id
 from pillion.model import FINAL, Claim, Kind, Report, Settlement, Want, WorkerInfo
 from pillion.policy import transitions
 from pillion.process import Scope
@@ -24,7 +25,6 @@ from pillion.registry import Registry
 from pillion.store.base import Link
 from pillion.worker.attempt import Attempt
 from pillion.worker.exchanges import Exchanges
-from pillion.worker.host import boot_id
 from pillion.worker.run import Runner
 from pillion.worker.threads import DaemonThreads
 

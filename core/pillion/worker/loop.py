@@ -49,6 +49,7 @@ class JobLoop:
         self._sleeper: asyncio.Future[None] | None = None
         self._signalled = False  # a wake-up from another thread is on its way
         self._look = True  # there may be something to claim
+        self._told_idle = False  # siblings know that this process would take more
         self._nudges = 0
         self._closing = False
         self._wide_at = 0.0
@@ -190,6 +191,7 @@ class JobLoop:
                 hints.cancel()
                 await asyncio.wait([hints], timeout=1.0)
                 link, self._link = self._link, None
+                self._told_idle = False
                 await link.aclose()
 
     async def _follow(self, link: Link) -> None:
@@ -214,7 +216,7 @@ class JobLoop:
             batch = outbox.take()
             wants = self._wants(bool(batch))
             if not batch and not wants:
-                await self._sleep(loop)
+                await self._rest(loop)
                 continue
             nudges = self._nudges
             settled = [settlement for settlement, _ in batch]
@@ -268,6 +270,18 @@ class JobLoop:
             if settlement.state == "scheduled":
                 runtime.scheduled_in(settlement.delay_us)
 
+    async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Nothing to hand in and nothing to ask for: every slot is taken, or the queues were empty."""
+        full = self._look or self._runtime.draining or self._closing
+        if full or self._told_idle:
+            if full:
+                self.tell_idle(False)
+            await self._sleep(loop)
+        else:
+            # What became ready before siblings know us as idle woke somebody else: look once more.
+            self.tell_idle(True)
+            self._look = True
+
     async def _sleep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until woken, or for one poll interval; then look at the store again."""
         if self._signalled or self._attempts.outbox:  # came between the last look and now
@@ -276,20 +290,20 @@ class JobLoop:
         self._sleeper = loop.create_future()
         interval = self._runtime.settings.poll_interval * (0.9 + 0.2 * random.random())
         timer = loop.call_later(interval, self._poll)
-        self._tell_idle(True)
         try:
             await self._sleeper
         finally:
             timer.cancel()
             self._sleeper = None
-            self._tell_idle(False)
 
     def _poll(self) -> None:
         self._look = True
         self._wide_at = 0.0
         self._wake()
 
-    def _tell_idle(self, idle: bool) -> None:
-        """Siblings wake an idle process for jobs that they cannot take themselves."""
-        if self._link is not None:
-            self._link.idle(idle and not self._runtime.draining)
+    def tell_idle(self, idle: bool) -> None:
+        """Siblings wake an idle process for jobs that they cannot take themselves. From any thread."""
+        idle = idle and not self._runtime.draining
+        if self._link is not None and idle != self._told_idle:
+            self._told_idle = idle
+            self._link.idle(idle)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pillion import eager, failure
 from pillion.announce import announce
 from pillion.errors import StoreAway
+from pillion.host import boot_id
 from pillion.model import FINAL, Kind, Settlement, WorkerInfo
 from pillion.process import Process
 from pillion.settings import Settings
@@ -24,7 +25,6 @@ from pillion.worker import status
 from pillion.worker.attempt import Attempt
 from pillion.worker.crossing import loop_bound_globals
 from pillion.worker.drain import GRACE, Drain
-from pillion.worker.host import boot_id
 from pillion.worker.identity import Identity
 from pillion.worker.loop import JobLoop
 from pillion.worker.pulse import Pulse

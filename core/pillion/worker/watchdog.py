@@ -58,6 +58,7 @@ class Watchdog:
         asked = self._asked.get(loop.index)
         if asked is not None and loop.seen_at < asked:
             stall = now - asked
+            loop.tell_idle(False)  # it cannot look when it is woken: let siblings be woken instead
             if stall >= _STALL:
                 self._stall(loop, stall)
             return

@@ -1,33 +1,13 @@
-"""The host this process runs on: its boot id, and the folder its processes share."""
+"""The folder that the processes of one host share for one database."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-import sys
 import tempfile
-from functools import cache
-from pathlib import Path
 
 from pillion.errors import ConfigurationError
-
-
-@cache
-def boot_id() -> str:
-    """What tells this boot of the host from others: its monotonic clock counts from there.
-
-    Where the system has no such id, the host's name stands in: a reboot then shows as a clock that went back.
-    """
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        text = ""
-    if text:
-        return text
-    import platform
-
-    return f"{sys.platform}:{platform.node()}"
 
 
 def host_folder(path: str) -> str:

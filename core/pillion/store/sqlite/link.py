@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pillion.errors import StoreData
+from pillion.host import boot_id
 from pillion.model import (
     Claim,
     Enqueued,
@@ -29,7 +30,6 @@ from pillion.store.sqlite import claims, fleet, jobs, upkeep
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.enqueue import check_jobs, check_text, enqueue
 from pillion.store.sqlite.hints import Listener
-from pillion.store.sqlite.host import boot_id
 
 if TYPE_CHECKING:
     from pillion.store.sqlite.store import SqliteStore

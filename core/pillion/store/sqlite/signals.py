@@ -72,8 +72,8 @@ class Signals:
         """Tell who may want to know: jobs became ready, jobs ended, or more are ready than a claim could take."""
         if ready:
             self.hub.publish("ready")
-        if (ready or more) and not self.hub.idle:
-            # An idle worker of this process comes first: then no sibling is woken.
+        if more or (ready and not self.hub.idle):
+            # An idle worker of this process comes first: then no sibling is woken, unless it has taken all it can.
             self._due["ready"] = None
         if ended:
             if self.hub.waiting:
