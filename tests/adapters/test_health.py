@@ -76,7 +76,6 @@ def waiting_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_jobs_that_wait_for_nobody_are_told_to_the_log_once(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    """Pitfall 83."""
     await rig.enqueue("reports")
     async with watching(rig):
         assert waiting_warnings(caplog) == []

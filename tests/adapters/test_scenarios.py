@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from adapters.kits import KITS, Kit
-from adapters.scenarios import SCENARIOS, Scenario, World, runs_on_a_loop
+from adapters.scenarios import enqueueing, health_answers, health_routes, lifespans, loops
+from adapters.scenarios.world import SCENARIOS, Scenario, World, runs_on_a_loop
+
+MODULES = (enqueueing, lifespans, loops, health_routes, health_answers)  # importing them fills the list
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

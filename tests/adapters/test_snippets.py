@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from adapters.asgi import WAIT, served
-from adapters.scenarios import our_threads
+from adapters.scenarios.world import our_threads
 from pillion_fastapi import Enqueue
 
 SNIPPETS = Path(__file__).parent / "snippets"
