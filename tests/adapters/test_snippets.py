@@ -65,5 +65,5 @@ async def test_anywhere(load: Callable[[str], ModuleType]) -> None:
 def test_anywhere_without_the_app(load: Callable[[str], ModuleType]) -> None:
     module = load("anywhere")
     assert asyncio.run(module.without_a_web_server()) == "receipt for 8"
-    assert asyncio.run(module.only_the_store())
     assert module.from_def_code().created
+    assert asyncio.run(module.only_the_store())  # its end closes the client thread as well

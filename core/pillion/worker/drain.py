@@ -42,6 +42,8 @@ class Drain:
         self._runtime.draining = True
         self._runtime.runner.draining = True
         self._runtime.pulse.call(self._start, reason)
+        if not self._runtime.pulse.alive:  # it never came up: there is nobody to drain, and nothing to wait for
+            self.done.set()
 
     def hurry(self) -> None:
         """Wait for jobs no longer: hand back at once what can be stopped. From any thread; nothing is lost by it."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVarTuple
 
-from pillion.errors import StoreAway, StoreContended, WrongSchema
+from pillion.errors import ConfigurationError, StoreAway, StoreContended
 from pillion.store.base import Link
 from pillion.worker.beat import Beat
 from pillion.worker.prune import Prune
@@ -38,7 +38,7 @@ class Pulse:
         self.runtime = runtime
         self.supervisor = Supervisor()
         self.opened = threading.Event()  # the store was reached, or can never be
-        self.fatal: WrongSchema | None = None
+        self.fatal: Exception | None = None  # why the start must fail
         self.away: str | None = None  # why the store has not been reached yet
         self.loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
@@ -78,8 +78,10 @@ class Pulse:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_until_complete(self._serve())
-        except Exception:
-            log.exception("the worker's upkeep ended unexpectedly")
+        except Exception as error:
+            if self.opened.is_set():
+                log.exception("the worker's upkeep ended unexpectedly")
+            self.fatal = self.fatal or error
         finally:
             self.opened.set()
             with suppress(Exception):
@@ -113,7 +115,7 @@ class Pulse:
             try:
                 await self.runtime.process.store.open()
                 self.link = await self.runtime.process.store.link()
-            except WrongSchema as error:
+            except ConfigurationError as error:  # a wrong schema among them: trying again is of no use
                 self.fatal = error
             except (StoreAway, StoreContended) as error:
                 if self.away is None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pillion.task import Task
 
 log = logging.getLogger("pillion")
+_WAITS: Final = 1.0  # seconds that the start waits for the store
+_INSISTS: Final = 10.0  # … when it is required
 _STEP: Final = 0.005  # seconds between looks at threads that are ending
 _LINGER: Final = 0.1  # seconds between looks at code that outlives the drain
 
@@ -76,22 +78,18 @@ class Runtime:
     async def start(self) -> None:
         """Start the worker. Waits for the store a second at most, unless `require_store` insists.
 
-        Raises `WrongSchema`, or `StoreAway` if the store is required and cannot be reached.
+        Raises `WrongSchema` and other `ConfigurationError`, or `StoreAway` if the store is required and away.
         """
         self.app_loop = asyncio.get_running_loop()
         self.process.hold()
         self.pulse.start()
-        deadline = time.monotonic() + (10.0 if self.settings.require_store else 1.0)
-        # Registered, so that the first request finds this process ready; a pulse that ended never will be.
-        while self.identity is None and self.pulse.alive and time.monotonic() < deadline:
-            await asyncio.sleep(_STEP)
-        if self.pulse.fatal is not None or (self.settings.require_store and not self.pulse.opened.is_set()):
+        try:
+            await self._registered()
+        except BaseException:
             self.pulse.end()
             await self._until(lambda: not self.pulse.alive, 2.0)
             await self.process.unhold()
-            raise self.pulse.fatal or StoreAway(
-                f"the store cannot be reached ({self.pulse.away}) and require_store=True insists on it"
-            )
+            raise
         for loop in self.loops:
             loop.start()
         self.signals_note = WATCHER.add(self)
@@ -117,6 +115,18 @@ class Runtime:
         self.pulse.end()
         await self._until(lambda: not self.pulse.alive, 2.0)
         await self.process.unhold()
+
+    async def _registered(self) -> None:
+        """Wait until this process is registered, so that the first request finds it ready; bounded."""
+        insists = self.settings.require_store
+        deadline = time.monotonic() + (_INSISTS if insists else _WAITS)
+        # A pulse that ended never will be.
+        while self.identity is None and self.pulse.alive and time.monotonic() < deadline:
+            await asyncio.sleep(_STEP)
+        if self.pulse.fatal is not None:
+            raise self.pulse.fatal
+        if insists and not self.pulse.opened.is_set():
+            raise StoreAway(f"the store cannot be reached ({self.pulse.away}) and require_store=True insists on it")
 
     async def outlive(self) -> None:
         """Code that cannot be stopped goes on: beat for it, hand in its outcome, and only then end. On the pulse.

@@ -45,6 +45,8 @@ class Sweep:
         self._wake.set()
 
     async def run(self, duty: Duty) -> None:
+        if duty.error is not None:
+            self._wake.set()  # what failed is to be done
         while True:
             await self._wake.wait()
             self._wake.clear()

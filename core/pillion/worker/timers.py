@@ -36,6 +36,8 @@ class Timers:
         heapq.heappush(self._due, at)
 
     async def run(self, duty: Duty) -> None:
+        if duty.error is not None:
+            self.due_in(0)  # what failed is to be done
         while True:
             timeout = None if not self._due else max(self._due[0] - time.monotonic(), 0.0)
             if timeout is None or timeout > 0:
