@@ -8,9 +8,9 @@ any worker can rescue any job.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-from pillion.model import Claim, Held, Rescue, Settlement
+from pillion.model import Claim, Held, Outcome, Rescue, Settlement, State
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 
@@ -45,57 +45,25 @@ def failed(
     """The function raised: again after a backoff, or failed for good. ``final`` forbids another try."""
     failures = claim.failures + 1
     if final or failures >= max_attempts:
-        return Settlement(
-            seq=claim.seq,
-            ticket=claim.ticket,
-            outcome="failed",
-            state="failed",
-            failures=1,
-            suspect=claim.suspect,
-            keyed=claim.keyed,
-            error=error,
-            keep_us=retention.keep_us("failed"),
-        )
+        return _ended(claim, "failed", "failed", retention, failures=1, suspect=claim.suspect, error=error)
     delay = backoff.delay_us(failures, random)
-    return Settlement(
-        seq=claim.seq,
-        ticket=claim.ticket,
-        outcome="retried",
-        state="scheduled" if delay else "queued",
-        delay_us=delay,
-        failures=1,
-        suspect=claim.suspect,
-        keyed=claim.keyed,
-        error=error,
-        keep_us=retention.keep_us("cancelled"),  # used only if a cancel wish overrides the retry
-    )
+    state: State = "scheduled" if delay else "queued"
+    return _ended(claim, "retried", state, retention, delay_us=delay, failures=1, suspect=claim.suspect, error=error)
 
 
 def cancelled(claim: Claim, retention: Retention) -> Settlement:
     """The job was cancelled while it ran, and its code has ended."""
-    return Settlement(
-        seq=claim.seq,
-        ticket=claim.ticket,
-        outcome="cancelled",
-        state="cancelled",
-        keyed=claim.keyed,
-        suspect=claim.suspect,
-        keep_us=retention.keep_us("cancelled"),
-    )
+    return _ended(claim, "cancelled", "cancelled", retention, suspect=claim.suspect)
 
 
 def released(claim: Claim, retention: Retention) -> Settlement:
     """Handed back free of charge: a drain, or a claim that was never started."""
-    return Settlement(
-        seq=claim.seq,
-        ticket=claim.ticket,
-        outcome="released",
-        state="queued",
-        releases=1,
-        suspect=claim.suspect,
-        keyed=claim.keyed,
-        keep_us=retention.keep_us("cancelled"),
-    )
+    return _ended(claim, "released", "queued", retention, releases=1, suspect=claim.suspect)
+
+
+def refused(settlement: Settlement, error: str, retention: Retention) -> Settlement:
+    """The store does not take this outcome: the job is recorded as failed instead, so that it ends at all."""
+    return _ended(settlement, "failed", "failed", retention, failures=1, error=error)
 
 
 def rescued(held: Held, error: str, retention: Retention) -> Rescue:
@@ -104,44 +72,30 @@ def rescued(held: Held, error: str, retention: Retention) -> Rescue:
     What a leaving worker held is a release however its process ended, so a deploy never costs an attempt.
     """
     if held.leaving:
-        settlement = Settlement(
-            seq=held.seq,
-            ticket=held.ticket,
-            outcome="released",
-            state="queued",
-            releases=1,
-            suspect=held.losses >= SUSPECT_FROM,
-            keyed=held.keyed,
-            keep_us=retention.keep_us("cancelled"),
-        )
+        suspect = held.losses >= SUSPECT_FROM
+        settlement = _ended(held, "released", "queued", retention, releases=1, suspect=suspect)
         return Rescue(held.worker, held.link, settlement)
     losses = held.losses + 1
-    over = losses >= LOSS_CAP
-    delay = 0 if losses < SUSPECT_FROM or over else _LOSS_DELAY_US
-    settlement = Settlement(
-        seq=held.seq,
-        ticket=held.ticket,
-        outcome="lost",
-        state="failed" if over else "scheduled" if delay else "queued",
-        delay_us=delay,
-        losses=1,
-        suspect=losses >= SUSPECT_FROM,
-        keyed=held.keyed,
-        error=error if over else None,
-        keep_us=retention.keep_us("failed" if over else "cancelled"),
-    )
+    suspect = losses >= SUSPECT_FROM
+    if losses >= LOSS_CAP:
+        settlement = _ended(held, "lost", "failed", retention, losses=1, suspect=suspect, error=error)
+    elif suspect:
+        settlement = _ended(held, "lost", "scheduled", retention, delay_us=_LOSS_DELAY_US, losses=1, suspect=True)
+    else:
+        settlement = _ended(held, "lost", "queued", retention, losses=1)
     return Rescue(held.worker, held.link, settlement)
 
 
-def refused(settlement: Settlement, error: str, retention: Retention) -> Settlement:
-    """The store does not take this outcome: the job is recorded as failed instead, so that it ends at all."""
+def _ended(
+    job: Claim | Held | Settlement, outcome: Outcome, state: State, retention: Retention, **changes: Any
+) -> Settlement:
+    """A settlement of `job`. One that lets it wait again says how long to keep it too: a cancel wish may end it."""
     return Settlement(
-        seq=settlement.seq,
-        ticket=settlement.ticket,
-        outcome="failed",
-        state="failed",
-        failures=1,
-        keyed=settlement.keyed,
-        error=error,
-        keep_us=retention.keep_us("failed"),
+        seq=job.seq,
+        ticket=job.ticket,
+        keyed=job.keyed,
+        outcome=outcome,
+        state=state,
+        keep_us=retention.keep_us("failed" if state == "failed" else "cancelled"),
+        **changes,
     )
