@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pillion import eager
 from pillion.model import Claim, Settlement
 from pillion.policy import transitions
+from pillion.worker import logbook
 from pillion.worker.attempt import Attempt
 from pillion.worker.outbox import Outbox
 
@@ -108,7 +109,7 @@ class Attempts:
         self.running.pop(claim.seq, None)
         self._runtime.slots.free(claim)
         if settlement.error is not None:
-            self._runtime.tell_failure(attempt, settlement)
+            logbook.tell_failure(attempt, settlement)
 
 
 class _ThreadRun:

@@ -19,6 +19,7 @@ from pillion.model import FINAL, Claim, Kind, Settlement, Want
 from pillion.policy.claims import more_expected
 from pillion.process import Scope
 from pillion.store.base import Link
+from pillion.worker import logbook
 from pillion.worker.attempt import Attempt
 from pillion.worker.attempts import Attempts
 from pillion.worker.exchanges import Exchanges
@@ -262,6 +263,7 @@ class JobLoop:
     def _settled(self, batch: Sequence[tuple[Settlement, str]], refused: Sequence[int]) -> None:
         runtime = self._runtime
         runtime.count(settlement for settlement, _ in batch)
+        logbook.tell_outcomes(batch)
         if refused:
             log.warning("%d outcomes came too late: those jobs run elsewhere by now", len(refused))
         if runtime.process.waits:

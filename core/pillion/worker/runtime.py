@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from pillion import eager, failure
-from pillion.announce import announce
+from pillion import eager
+from pillion.announce import announce, be_seen
 from pillion.errors import StoreAway
 from pillion.host import boot_id
-from pillion.model import FINAL, Kind, Settlement, WorkerInfo
+from pillion.model import Kind, Settlement, WorkerInfo
 from pillion.process import Process
 from pillion.settings import Settings
 from pillion.worker import status
@@ -81,6 +81,7 @@ class Runtime:
         Raises `WrongSchema` and other `ConfigurationError`, or `StoreAway` if the store is required and away.
         """
         self.app_loop = asyncio.get_running_loop()
+        be_seen()
         self.process.hold()
         self.pulse.start()
         try:
@@ -288,30 +289,6 @@ class Runtime:
 
         with suppress(RuntimeError):
             app_loop.call_soon_threadsafe(begin)
-
-    def tell_failure(self, attempt: Attempt, settlement: Settlement) -> None:
-        """Log a failed attempt."""
-        assert settlement.error is not None
-        told = failure.read(settlement.error)
-        if settlement.state in FINAL:
-            log.error(
-                "job %s of %s failed: %s: %s\n%s%s",
-                attempt.claim.id,
-                attempt.task.name,
-                told.type,
-                told.message,
-                told.traceback,
-                f"\n{told.note}" if told.note else "",
-            )
-        else:
-            log.warning(
-                "job %s of %s raised %s: %s; it tries again in %.1f s",
-                attempt.claim.id,
-                attempt.task.name,
-                told.type,
-                told.message,
-                settlement.delay_us / 1e6,
-            )
 
     def report(self) -> str:
         """What the beat says of this worker, as JSON."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
+
+from pillion.worker.drain import GRACE
 
 if TYPE_CHECKING:
     from pillion.worker.runtime import Runtime
@@ -50,10 +53,10 @@ def start_line(runtime: Runtime) -> str:
     """What runs here, and what differs from the defaults and why."""
     settings = runtime.settings
     parts = [
-        f"jobs on {runtime.process.store.label}",
+        f"process {os.getpid()} runs jobs of {runtime.process.store.label}",
         f"{settings.loops} job loop{'s' if settings.loops != 1 else ''}",
-        f"{settings.concurrency} async jobs and {settings.threads} def jobs at a time",
-        f"drain limit {settings.drain_timeout:g} s (+2 s): the server's and the platform's own limits must be longer",
+        f"{settings.concurrency} async and {settings.threads} def jobs at a time",
+        f"drain limit {settings.drain_timeout:g} s (give the server {settings.drain_timeout + GRACE:g} s to stop)",
     ]
     changed = {name: source for name, source in settings.changed.items() if name != "url"}
     if changed:
@@ -65,7 +68,7 @@ def start_line(runtime: Runtime) -> str:
 
 
 def _used(runtime: Runtime) -> list[tuple[Any, int]]:
-    return list(runtime.slots.used().items())
+    return [(kind, used) for kind, used in runtime.slots.used().items() if used or kind in runtime.kinds]
 
 
 def _age(now: float, instant: float) -> float | None:

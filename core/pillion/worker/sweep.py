@@ -17,6 +17,7 @@ from pillion.model import Held
 from pillion.policy import transitions
 from pillion.policy.transitions import LOSS_CAP
 from pillion.worker import certificate
+from pillion.worker.logbook import tell_rescued
 from pillion.worker.supervisor import Duty
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ class Sweep:
         moved = 0
         while held := await link.orphans(_BATCH):
             written = await link.rescue([transitions.rescued(job, _loss(job), retention) for job in held])
-            moved += written
+            if written:  # else a sibling was faster
+                tell_rescued(held)
+                self._pulse.runtime.rescued(written)
+                moved += written
             if len(held) < _BATCH or not written:
                 break
-        if moved:
-            log.warning("%d jobs of a process that is gone were taken over", moved)
-            self._pulse.runtime.rescued(moved)
         return moved
 
 
