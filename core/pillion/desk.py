@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from pillion.errors import EnqueueUnknown, ResultTimeout, StoreAway, StoreContended
+from pillion.announce import be_seen
+from pillion.errors import EnqueueUnknown, ResultTimeout, StoreAway, StoreContended, StoreError
 from pillion.inject import Injector
 from pillion.inject.solve import Overrides
 from pillion.job import Job
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _READ_DEADLINE: Final = 5.0  # seconds for a read or a cancel
 _PAUSE: Final = 0.05  # seconds between tries of a read
 T = TypeVar("T")
+log = logging.getLogger("pillion")
 Send = Callable[[Sequence[NewJob]], Awaitable[list[Enqueued]]]
 Stored = Callable[[Sequence[NewJob]], Awaitable[Mapping[str, JobRow]]]
 
@@ -80,6 +83,7 @@ class Desk:
             error.job = Job(self, news[0].id, news[0].task, new=news[0])
             raise
         self._tell_timers(news)
+        await self._warn_if_nobody_works()
         rows: Mapping[str, JobRow] = {}
         if self.stored is not None:
             rows = await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
@@ -100,6 +104,22 @@ class Desk:
         return self._process().run_blocking(
             work, timeout=None, instead="await task.enqueue(…) or await enqueue(task, …)"
         )
+
+    async def _warn_if_nobody_works(self) -> None:
+        """Say once a process that jobs are stored which nothing runs: the usual slip is a lifespan left out."""
+        process = self._process()
+        if process.looked_for_workers or self.started() or self.stored is not None:
+            return
+        process.looked_for_workers = True
+        with suppress(StoreError):
+            link = await (await process.borrowed()).client.link()
+            if not any(not worker.dead and not worker.lapsed for worker in await link.workers()):
+                be_seen()
+                log.warning(
+                    "a job is stored, but no process runs jobs of %s now: start one with lifespan=jobs.lifespan in the "
+                    "app, or `async with jobs.worker():` in a program of its own",
+                    process.store.label,
+                )
 
     def _tell_timers(self, news: Sequence[NewJob]) -> None:
         runtime = self._runtime()

@@ -82,6 +82,7 @@ class Process:
     def __init__(self, build: Callable[[], Store]) -> None:
         self.pid = os.getpid()
         self.waits = Waits()
+        self.looked_for_workers = False  # whether it was asked once if anybody runs the jobs stored here
         self._build = build
         self._lock = threading.Lock()
         self._store: Store | None = None

@@ -162,3 +162,20 @@ def test_p25_a_forked_child_opens_its_own(url: str) -> None:
             return job.state
 
     assert asyncio.run(look()) == "queued"
+
+
+async def test_storing_jobs_that_nobody_runs_is_told_once(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    jobs, _ = _jobs(url)
+    for _ in range(2):
+        await jobs._tasks["note"].enqueue("waits")
+    assert caplog.text.count("no process runs jobs of sqlite:///") == 1
+
+
+async def test_storing_jobs_for_a_worker_elsewhere_is_not_remarked_upon(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs, _ = _jobs(url)
+    other, _ = _jobs(url)
+    async with other.worker():
+        await jobs._tasks["note"].enqueue("runs there")
+    assert "no process runs jobs" not in caplog.text

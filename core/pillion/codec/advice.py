@@ -35,8 +35,8 @@ _ANNOTATE: Final[Any] = (
 _WEB: Final = ("starlette", "fastapi", "litestar", "quart", "sanic", "django", "flask")
 _BY_NAME: Final[dict[str, str]] = {
     "UploadFile": "its file is closed with the request: pass the bytes, or a path you saved it to",
-    "Request": "it ends with its request: pass the values the job needs (an id, the body's bytes)",
-    "HTTPConnection": "it ends with its request: pass the values the job needs (an id, the body's bytes)",
+    "Request": "it is gone once the response is sent: pass the values the job needs (an id, the body's bytes)",
+    "HTTPConnection": "it is gone once the response is sent: pass the values the job needs (an id, the body's bytes)",
     "WebSocket": "it belongs to this connection: pass an id, and let the job store what the socket then sends",
     "BackgroundTasks": "it belongs to its request: enqueue a job of its own instead",
     "Response": "it belongs to its request: pass the values the job needs",
