@@ -70,13 +70,14 @@ def test_when_all_processes_freeze_together_no_job_runs_twice(site: Site) -> Non
 
 def test_another_writer_that_holds_the_database_for_long_costs_no_lease(site: Site) -> None:
     """Pitfall 37: one heartbeat waited 15 s behind another writer, the claim expired under a healthy process."""
-    server = site.server(workers=2, lease=5)
-    time.sleep(5)
-    given = server.enqueue("nap", 16, seconds=6)
+    lease = 3
+    server = site.server(workers=2, lease=lease)
+    time.sleep(lease)
+    given = server.enqueue("nap", 16, seconds=5)
     site.ledger.await_all("start", list(given))
     other = sqlite3.connect(site.folder / "jobs.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    time.sleep(4)
+    time.sleep(lease - 0.5)
     other.execute("ROLLBACK")
     other.close()
     site.ledger.await_all("end", list(given))
@@ -90,8 +91,8 @@ def test_jobs_that_block_their_loop_or_run_long_keep_their_lease(site: Site) -> 
     took the job over and its effects happened twice."""
     lease = 2
     server = site.server(workers=4, lease=lease)
-    blocking = server.enqueue("block", 2, seconds=2.5 * lease)
-    long = server.enqueue("nap", 2, seconds=4 * lease) | server.enqueue("nap_def", 2, seconds=4 * lease)
+    blocking = server.enqueue("block", 1, seconds=3 * lease)
+    long = server.enqueue("nap", 2, seconds=3 * lease) | server.enqueue("nap_def", 2, seconds=3 * lease)
     given = blocking | long
     site.ledger.await_all("end", list(given), 60)
     jobs = site.await_states(list(given.values()), "succeeded")

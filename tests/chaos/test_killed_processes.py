@@ -67,6 +67,24 @@ def test_jobs_of_a_killed_process_restart_within_a_second_on_an_original_sibling
     assert {ref: count for ref, count in starts.items() if count != 1} == dict.fromkeys(held, 2), "others were touched"
 
 
+def test_rescued_jobs_that_one_sibling_has_no_slots_for_wake_the_next(site: Site) -> None:
+    """Nobody polls meanwhile: what the rescuer cannot take itself it passes on by waking others."""
+    server = site.server(workers=4, poll_interval=30, concurrency=10)
+    originals = set(server.pids())
+    given = server.enqueue("nap", 20, seconds=4)
+    site.ledger.await_all("start", list(given))
+    victim, held = _busy_process(site, server, 8)
+    given |= site.enqueue("nap", 5, "more", seconds=4)  # none of the others has room for all that the victim holds
+    site.ledger.await_all("start", list(given))
+    held = site.ledger.running(victim)
+    os.kill(victim, signal.SIGKILL)
+    killed = time.monotonic()
+    until(lambda: len(_restarts(site, held, victim)) == len(held), "restart of all jobs", 14)
+    restarts = _restarts(site, held, victim)
+    assert max(at for at, _ in restarts.values()) - killed <= PROMPT
+    assert {pid for _, pid in restarts.values()} <= originals - {victim}
+
+
 def test_def_jobs_of_a_killed_process_restart_within_a_second_too(site: Site) -> None:
     server = site.server(workers=4)
     originals = set(server.pids())
@@ -144,9 +162,9 @@ def test_a_job_that_kills_its_process_drags_no_neighbour_down(site: Site, tell: 
 def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
     """Pitfall 49: who rescues belongs to nobody. Two processes die one after the other, the second while it has just
     taken over from the first; the rest goes on without either."""
-    server = site.server(workers=4)
-    given = server.enqueue("nap", 48, seconds=1.5)
-    until(lambda: len(site.ledger.running()) == 48, "48 running jobs")
+    server = site.server(workers=4, concurrency=16)
+    given = server.enqueue("nap", 32, seconds=1)
+    until(lambda: len(site.ledger.running()) == 32, "32 running jobs")
     first, held = _busy_process(site, server, 8)
     os.kill(first, signal.SIGKILL)
     restarts = until(lambda: _restarts(site, held, first), "the first rescued job", 14)

@@ -13,9 +13,10 @@ _figures: list[str] = []
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A folder for one test; whatever it started is killed at the end."""
     site = Site(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", site.runtime)  # what the test enqueues itself wakes its servers
     yield site
     site.close()
 

@@ -137,7 +137,7 @@ class Site:
         self.env: dict[str, str] = {}
         self.processes: list[Running] = []
         # Sockets live here, and their paths must be short.
-        self._runtime = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        self.runtime = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         self._numbers = itertools.count(1)
 
     def environment(self, settings: Mapping[str, object]) -> dict[str, str]:
@@ -145,7 +145,7 @@ class Site:
         env = {name: value for name, value in os.environ.items() if not name.startswith("PILLION_")}
         if "PYTHONPATH" in env:
             env["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, env["PYTHONPATH"].split(os.pathsep)))
-        env.update(PILLION_URL=self.url, LEDGER=str(self.ledger.path), LEDGER_LOG="1", XDG_RUNTIME_DIR=self._runtime)
+        env.update(PILLION_URL=self.url, LEDGER=str(self.ledger.path), LEDGER_LOG="1", XDG_RUNTIME_DIR=self.runtime)
         env.update(PYTHONUNBUFFERED="1", **self.env)
         for name, value in {**self.settings, **settings}.items():
             env[f"PILLION_{name.upper()}"] = str(value)
@@ -230,7 +230,7 @@ class Site:
         for process in self.processes:
             print(f"--- {process.log.name}: {' '.join(process.command[1:5])} … -> {process.code()}")
             print(process.output()[-6000:])
-        shutil.rmtree(self._runtime, ignore_errors=True)
+        shutil.rmtree(self.runtime, ignore_errors=True)
 
 
 class Running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from pillion.store import open_store
 from servers.harness import Site, until
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(150)]
+
+WOKEN = 0.5  # seconds, on a busy machine; beats would find the same job within a second
 
 
 def test_eight_processes_enqueue_claim_and_finish_without_a_locked_error(
@@ -121,6 +124,34 @@ def test_a_sweep_in_a_tight_loop_takes_no_job_from_the_living(site: Site) -> Non
     assert not seen
     assert looks > 100
     assert set(site.ledger.runs("start", given).values()) == {1}
+
+
+def test_what_one_process_cannot_take_wakes_the_next_one(site: Site) -> None:
+    """Nobody polls meanwhile: the jobs fill every slot of four processes, one of which has half of its own taken."""
+    server = site.server(workers=4, poll_interval=30, concurrency=10)
+    time.sleep(1)  # all have looked, and are idle
+    given = server.enqueue("nap", 5, "early", seconds=5)
+    site.ledger.await_all("start", list(given))
+    given |= site.enqueue("nap", 35, "late", seconds=5)
+    enqueued = time.monotonic()
+    site.ledger.await_all("start", list(given), 25)
+    last = max(entry.at for entry in site.ledger.of("start")) - enqueued
+    assert last < WOKEN
+    assert set(Counter(entry.pid for entry in site.ledger.of("start")).values()) == {10}
+
+
+def test_a_def_job_finds_a_free_thread_in_another_process_at_once(site: Site) -> None:
+    """Nobody polls meanwhile. A process whose threads are all taken has room for async jobs, but that does not help."""
+    server = site.server(workers=2, poll_interval=30, threads=2)
+    long = server.enqueue("nap_def", 2, "long", seconds=15)
+    site.ledger.await_all("start", list(long))
+    waits = []
+    for number in range(8):
+        (ref,) = site.enqueue("nap_def", 1, f"short-{number}", seconds=0)
+        enqueued = time.monotonic()
+        site.ledger.await_all("end", [ref])
+        waits.append(site.ledger.of("start", [ref])[0].at - enqueued)
+    assert max(waits) < WOKEN, waits
 
 
 def test_a_busy_process_does_not_hold_back_what_others_could_run(site: Site, tell: Callable[[str], None]) -> None:
