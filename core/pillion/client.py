@@ -43,6 +43,7 @@ class Client:
         self._gathering = False  # a group starts at the loop's next turn
         self._open: deque[_Call] = deque()  # not answered when last looked at, in the order of their deadlines
         self._expiry: asyncio.TimerHandle | None = None
+        self._trouble = ""  # why nothing can be stored now
 
     async def link(self) -> Link:
         """This loop's link, made at first use. Raises the store's errors, `WrongSchema` among them."""
@@ -91,7 +92,7 @@ class Client:
         while self._open and (self._open[0].answer.done() or self._open[0].expires <= now):
             call = self._open.popleft()
             if not call.answer.done():
-                _fail(call, _late(call))
+                _fail(call, _late(call, self._trouble))
         self._expiry = self._loop.call_at(self._open[0].expires, self._expire) if self._open else None
 
     async def _send_groups(self) -> None:
@@ -101,8 +102,9 @@ class Client:
                 group = self._next_group()
                 try:
                     await self._send(group)
-                    pause = _FIRST_PAUSE
-                except (StoreAway, StoreContended):
+                    pause, self._trouble = _FIRST_PAUSE, ""
+                except (StoreAway, StoreContended) as error:
+                    self._trouble = f": {error}"
                     # Not written: the same calls go first again. Expired ones leave at the next gathering.
                     self._waiting.extendleft(reversed(group))
                     await asyncio.sleep(pause)
@@ -160,13 +162,13 @@ class Client:
             self._open.popleft()
 
 
-def _late(call: _Call) -> Exception:
+def _late(call: _Call, trouble: str) -> Exception:
     if call.flying:
         return EnqueueUnknown(
             f"the store did not answer within {DEADLINE:g} s; the job may or may not be stored: "
             "await error.job.ensure() to settle it"
         )
-    return StoreUnavailable(f"the store could not be reached within {DEADLINE:g} s; nothing was stored: try again")
+    return StoreUnavailable(f"nothing was stored: the store could not be used within {DEADLINE:g} s{trouble}")
 
 
 def _fail(call: _Call, error: BaseException) -> None:

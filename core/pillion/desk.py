@@ -84,13 +84,13 @@ class Desk:
             raise
         self._tell_timers(news)
         await self._warn_if_nobody_works()
-        rows: Mapping[str, JobRow] = {}
+        rows = await self._holders([answer.holder for answer in answers if answer.holder is not None])
         if self.stored is not None:
-            rows = await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
+            rows |= await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
         jobs: list[Job[Any]] = []
         for new, answer in zip(news, answers, strict=True):
             if answer.holder is not None:
-                jobs.append(Job(self, answer.holder, new.task, created=False))
+                jobs.append(Job(self, answer.holder, new.task, created=False, row=rows.get(answer.holder)))
             else:
                 jobs.append(Job(self, new.id, new.task, created=answer.created, new=new, row=rows.get(new.id)))
         return jobs
@@ -104,6 +104,14 @@ class Desk:
         return self._process().run_blocking(
             work, timeout=None, instead="await task.enqueue(…) or await enqueue(task, …)"
         )
+
+    async def _holders(self, ids: Sequence[str]) -> dict[str, JobRow]:
+        """Those who hold a unique key, as they are: their handles are not to show the newcomer's state."""
+        if not ids:
+            return {}
+        with suppress(StoreError):
+            return {row.id: row for row in await self._bounded(lambda link: link.get(ids))}
+        return {}
 
     async def _warn_if_nobody_works(self) -> None:
         """Say once a process that jobs are stored which nothing runs: the usual slip is a lifespan left out."""
@@ -164,6 +172,7 @@ class Desk:
         while True:
             ended = process.waits.add(job_id)
             link: Link | None = None
+            state = "the store could not be asked"
             try:
                 with suppress(StoreAway, StoreContended):
                     link = await scope.client.link()
@@ -172,6 +181,7 @@ class Desk:
                     states = await link.states([job_id])
                     if job_id not in states:
                         raise LookupError(f"job {job_id} is not in the store: it was pruned, or never stored")
+                    state = f"it is {states[job_id]}"
                     if states[job_id] in FINAL and (rows := await link.get([job_id])):
                         return rows[0]
                 pause = self._poll_interval * (0.9 + 0.2 * random.random())
@@ -179,7 +189,7 @@ class Desk:
                     pause = min(pause, deadline - time.monotonic())
                     if pause <= 0:
                         raise ResultTimeout(
-                            f"job {job_id} had not ended after {timeout:g} s; it goes on: ask again later"
+                            f"job {job_id} had not ended after {timeout:g} s ({state}); it is left alone"
                         )
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended, pause)

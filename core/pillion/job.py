@@ -191,7 +191,10 @@ class Job(Generic[R_co]):
 
     async def cancel(self) -> bool:
         """Cancel the job. True: it will not run (any more). False: it runs and was asked to stop, or had ended."""
-        return await self._desk.cancel(self.id) == "cancelled"
+        state = await self._desk.cancel(self.id)
+        if state == "cancelled":
+            await self.refresh()
+        return state == "cancelled"
 
     async def ensure(self) -> Job[R_co]:
         """Store the job if it is not stored yet, under the same id: safe after `EnqueueUnknown`, any number of times.

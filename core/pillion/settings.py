@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
@@ -12,6 +14,7 @@ from pillion.options import MAX_NAME, check_text, duration_us
 from pillion.policy.retention import Retention
 from pillion.policy.retry import Backoff
 
+_NAMESPACE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,39})?")
 DEFAULT_URL: Final = "sqlite:///jobs.db"
 LoopChoice = Literal["own", "app"]
 Durability = Literal["full", "relaxed"]
@@ -40,6 +43,7 @@ class Settings:
     durability: Durability
     certificates: bool
     prefix: str | None
+    doubts: Sequence[str] = ()  # what looks like a slip, for the log at start
     changed: Mapping[str, str] = field(default_factory=dict[str, str])  # what differs from the default -> its source
 
 
@@ -111,6 +115,21 @@ def _timeout(name: str, value: Any) -> float | None:
     return number or None
 
 
+def _instance(cls: type, example: str) -> Callable[[str, Any], Any]:
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, cls):
+            raise ConfigurationError(f"{name} takes a {cls.__name__}, e.g. {name}={example}, not {value!r}")
+        return value
+
+    return check
+
+
+def _namespace(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not _NAMESPACE.fullmatch(value):
+        raise ConfigurationError(f"{name} is up to 40 letters, digits and underscores, no digit first; not {value!r}")
+    return value
+
+
 def _prefix(name: str, value: Any) -> str | None:
     if value in (None, ""):
         return None
@@ -143,9 +162,9 @@ _FIELDS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "require_store": (False, _flag),
     "max_attempts": (3, _whole(1)),
     "timeout": (3600.0, _timeout),
-    "backoff": (Backoff(), lambda _name, value: value),
-    "retention": (Retention(), lambda _name, value: value),
-    "namespace": ("", lambda _name, value: str(value)),
+    "backoff": (Backoff(), _instance(Backoff, "Backoff(base=3)")),
+    "retention": (Retention(), _instance(Retention, "Retention(succeeded_us=3_600_000_000)")),
+    "namespace": ("", _namespace),
     "durability": ("full", _one_of("full", "relaxed")),
     "certificates": (True, _flag),
     "prefix": ("/jobs", _prefix),
@@ -171,4 +190,15 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) 
             continue
         if values[name] != check(name, default):
             changed[name] = source
-    return Settings(**values, changed=changed)
+    return Settings(**values, changed=changed, doubts=_doubts(env))
+
+
+def _doubts(env: Mapping[str, str]) -> list[str]:
+    """Variables that look like settings of ours and are none."""
+    known = [f"PILLION_{name.upper()}" for name in _FIELDS]
+    doubts: list[str] = []
+    for name in sorted(env):
+        if name.startswith("PILLION_") and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            doubts.append(f"{name} is set but is no setting" + (f"; {near[0]} is one" if near else ""))
+    return doubts

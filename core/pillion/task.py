@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import functools
 import inspect
 import sys
@@ -9,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+
+_TASK_OPTIONS: Final = frozenset(field.name for field in dataclasses.fields(TaskOptions))
 
 
 class Owner(Protocol):
@@ -277,6 +281,10 @@ class TaskDecorator:
         retry: how long to wait before the next attempt.
         Raises `ConfigurationError` for what cannot work.
         """
+        if unknown := options.keys() - _TASK_OPTIONS:
+            near = difflib.get_close_matches(min(unknown), _TASK_OPTIONS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(_TASK_OPTIONS))}"
+            raise ConfigurationError(f"@jobs.task takes no option {min(unknown)!r}; {hint}")
         chosen = TaskOptions(**options)
 
         def decorate(function: Callable[..., Any]) -> Task[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
 from pillion.errors import Draining
@@ -16,7 +16,7 @@ class Waits:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._futures: dict[str, list[asyncio.Future[None]]] = {}
-        self.on_change: Callable[[bool], None] = lambda _waiting: None
+        self._drained = False
 
     def __bool__(self) -> bool:
         return bool(self._futures)
@@ -25,10 +25,11 @@ class Waits:
         """A future of the running loop that is done once the job may have ended."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            first = not self._futures
             self._futures.setdefault(job_id, []).append(future)
-        if first:
-            self.on_change(True)
+            drained = self._drained
+        if drained:  # the caller may find the job ended all the same; else it is not to wait
+            future.set_exception(_draining())
+            future.exception()
         return future
 
     def drop(self, job_id: str, future: asyncio.Future[None]) -> None:
@@ -39,9 +40,6 @@ class Waits:
                 futures.remove(future)
             if not futures:
                 self._futures.pop(job_id, None)
-            last = not self._futures
-        if last:
-            self.on_change(False)
 
     def ended(self, job_ids: Iterable[str]) -> None:
         """These jobs ended. Cheap when nobody waits."""
@@ -60,11 +58,20 @@ class Waits:
             _wake(future, None)
 
     def drain(self) -> None:
-        """End all waits with `Draining`."""
+        """End all waits with `Draining`, those that begin later too, until `resume`."""
         with self._lock:
+            self._drained = True
             hit = [future for futures in self._futures.values() for future in futures]
         for future in hit:
-            _wake(future, Draining("this process is shutting down; the job goes on elsewhere: ask again later"))
+            _wake(future, _draining())
+
+    def resume(self) -> None:
+        """Waiting makes sense again: a worker starts in this process."""
+        self._drained = False
+
+
+def _draining() -> Draining:
+    return Draining("this process is shutting down; the job goes on elsewhere: ask again later")
 
 
 def _wake(future: asyncio.Future[None], error: Exception | None) -> None:

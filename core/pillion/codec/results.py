@@ -39,7 +39,8 @@ class ResultCodec:
                 return data.decode()
             why = f"takes {len(data):,} bytes, more than {MAX_RESULT:,}"
         except BaseException as error:  # the value's own code may run, and SystemExit would end the worker
-            why = f"has no form in JSON ({type(error).__name__})"
+            why = "has no form in JSON"
+            _log.debug("The result of task %s could not be encoded", self._task, exc_info=error)
         self._tell(value, why)
         return _encode({TEXT: safe_repr(value, MAX_TEXT), TYPE: type_name(value)}).decode()
 

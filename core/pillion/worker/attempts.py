@@ -30,7 +30,7 @@ class Attempts:
         self._wake = wake
         self._signal = signal
         self._worker = ""  # the id under which this loop claims now
-        self.running: dict[int, Attempt] = {}  # by seq; until the code has ended
+        self.running: set[Attempt] = set()  # until the code has ended, whatever became of the claim meanwhile
         self.outbox = Outbox()
 
     def under(self, worker: str) -> None:
@@ -49,7 +49,7 @@ class Attempts:
                 self.outbox.put(transitions.released(claim, runtime.runner.retention), claim.id)
                 continue
             attempt = Attempt(claim, task, self._worker)
-            self.running[claim.seq] = attempt
+            self.running.add(attempt)
             kind = runtime.kind_of(task)
             if kind == "async":
                 self._spawn(attempt, loop, runtime.runner.on_loop(attempt, resources, self._finish))
@@ -67,18 +67,23 @@ class Attempts:
 
         What is not known here goes back free of charge; what the store no longer shows is asked to stop.
         """
-        shown = {claim.seq: claim for claim in held}
-        pending = {settlement.seq for settlement, _ in self.outbox.peek()}
-        for seq, claim in shown.items():
-            if seq not in self.running and seq not in pending:
+        # A number never repeats on a link, so (seq, ticket) tells one claim of a job from its next.
+        ours = {(attempt.claim.seq, attempt.claim.ticket): attempt for attempt in self._current()}
+        pending = {(settlement.seq, settlement.ticket) for settlement, _ in self.outbox.peek()}
+        shown = {(claim.seq, claim.ticket) for claim in held}
+        for claim in held:
+            key = (claim.seq, claim.ticket)
+            if key not in ours and key not in pending:
                 self.outbox.put(transitions.released(claim, self._runtime.runner.retention), claim.id)
-        for seq, attempt in list(self.running.items()):
-            if attempt.worker != self._worker or attempt.stop is not None:
-                continue
-            if seq not in shown or shown[seq].ticket != attempt.claim.ticket:
+        for key, attempt in ours.items():
+            if key not in shown and key not in pending and attempt.stop is None:
                 claim = attempt.claim
                 log.warning("job %s of %s is no longer ours in the store; it is asked to stop", claim.id, claim.task)
                 attempt.ask_soon("lost")
+
+    def _current(self) -> list[Attempt]:
+        """Those claimed under the present id: what ran when an earlier one was declared dead is not ours any more."""
+        return [attempt for attempt in list(self.running) if attempt.worker == self._worker]
 
     def _spawn(self, attempt: Attempt, loop: asyncio.AbstractEventLoop, run: Coroutine[Any, Any, None]) -> None:
         attempt.loop = loop
@@ -106,7 +111,7 @@ class Attempts:
         # The outcome first: who sees that nothing runs any more may count on finding it in the outbox.
         if attempt.worker == self._worker:
             self.outbox.put(settlement, claim.id)
-        self.running.pop(claim.seq, None)
+        self.running.discard(attempt)
         self._runtime.slots.free(claim)
         if settlement.error is not None:
             logbook.tell_failure(attempt, settlement)

@@ -107,12 +107,10 @@ class Drain:
         left = self._runtime.running()
         text = f"drained in {time.monotonic() - self.began:.2f} s"
         if handed_back:
-            text += f"; {handed_back} jobs handed back, free of charge"
+            text += f"; {handed_back} jobs put back: they run again, and no attempt is counted"
         if left:
             names = ", ".join(sorted({attempt.task.name for attempt in left})[:3])
-            text += (
-                f"; {len(left)} cannot be stopped ({names}) and go back when this process ends, unless they end first"
-            )
+            text += f"; {len(left)} cannot be stopped ({names}): put back when this process ends, unless they end first"
         announce(text)
 
 

@@ -65,8 +65,8 @@ class JobLoop:
         self._thread.start()
 
     @property
-    def running(self) -> dict[int, Attempt]:
-        """Attempts by seq whose code has not ended."""
+    def running(self) -> set[Attempt]:
+        """Attempts whose code has not ended."""
         return self._attempts.running
 
     @property

@@ -118,7 +118,7 @@ class Pulse:
             except ConfigurationError as error:  # a wrong schema among them: trying again is of no use
                 self.fatal = error
             except (StoreAway, StoreContended) as error:
-                if self.away is None:
+                if self.away is None and not self.runtime.settings.require_store:
                     log.warning("the store cannot be reached (%s); the app serves without it and tries again", error)
                 self.away = str(error)
                 with suppress(TimeoutError):

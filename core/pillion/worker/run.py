@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pillion import failure
-from pillion.errors import ArgumentError
+from pillion.errors import ArgumentError, Draining
 from pillion.model import Settlement
 from pillion.policy import transitions
 from pillion.policy.retention import Retention
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from pillion.resource import LoopResources
     from pillion.task import Task
     from pillion.worker.threads import DaemonThreads
+
+
+_CHAIN: Final = 50  # exceptions looked at in one chain
+
+
+log = logging.getLogger("pillion")
 
 
 class Injection(Protocol):
@@ -172,7 +179,23 @@ class Runner:
             raise asyncio.CancelledError
 
     def ended_by(self, attempt: Attempt, error: BaseException) -> Settlement:
-        """The settlement of an attempt that raised `error`."""
+        """The settlement of an attempt that raised `error`. Never raises: the job would run for ever."""
+        try:
+            return self._decide(attempt, error)
+        except Exception:  # a backoff of the user's own, say
+            log.exception("what becomes of job %s could not be decided; it is failed", attempt.claim.id)
+            text = failure.describe(error, note="Pillion could not decide about another try; see its log")
+            return transitions.failed(
+                attempt.claim,
+                text,
+                max_attempts=1,
+                backoff=self._backoff,
+                random=random.random,
+                retention=self.retention,
+                final=True,
+            )
+
+    def _decide(self, attempt: Attempt, error: BaseException) -> Settlement:
         claim, task = attempt.claim, attempt.task
         note = None
         final = False
@@ -185,6 +208,8 @@ class Runner:
                 error = TimeoutError(f"the job ran longer than its timeout of {self.timeout(attempt):g} s")
             else:
                 note = "the job's own code raised CancelledError; nobody had cancelled the job"
+        elif self.draining and _comes_of_the_drain(error):
+            return transitions.released(claim, self.retention)
         elif crossing.is_crossing(error):
             # The write may have happened already: trying again blindly could repeat it.
             note, final = crossing.NOTE, True
@@ -199,6 +224,23 @@ class Runner:
             retention=self.retention,
             final=final,
         )
+
+
+def _comes_of_the_drain(error: BaseException) -> bool:
+    """True if a wait that this process's drain ended is at the bottom of it: a deploy never costs an attempt."""
+    seen: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo and len(seen) < _CHAIN:
+        each = todo.pop()
+        if each is None or any(each is known for known in seen):
+            continue
+        if isinstance(each, Draining):
+            return True
+        seen.append(each)
+        todo += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            todo += each.exceptions
+    return False
 
 
 def _undecodable(error: ArgumentError) -> bool:

@@ -21,9 +21,8 @@ from pillion.host import boot_id
 from pillion.model import Kind, Settlement, WorkerInfo
 from pillion.process import Process
 from pillion.settings import Settings
-from pillion.worker import status
+from pillion.worker import advice, status
 from pillion.worker.attempt import Attempt
-from pillion.worker.crossing import loop_bound_globals
 from pillion.worker.drain import GRACE, Drain
 from pillion.worker.identity import Identity
 from pillion.worker.loop import JobLoop
@@ -59,6 +58,8 @@ class Runtime:
         self.done: Counter[str] = Counter()  # outcomes since the start
         self.started_at = time.time()
         self._tasks = tasks
+        self._kinds: tuple[Kind, ...] = ()
+        self._kinds_of = -1  # how many names there were when the kinds were last looked up
         self.app_loop: asyncio.AbstractEventLoop | None = None
         self.runner = Runner(inject, settings.max_attempts, settings.timeout, settings.backoff, settings.retention)
         limits: dict[Kind, int] = {
@@ -68,7 +69,6 @@ class Runtime:
         }
         self.slots = Slots(limits, settings.queues, settings.loops)
         self.threads = DaemonThreads(settings.threads, "pillion-job")
-        self.kinds: tuple[Kind, ...] = tuple(dict.fromkeys(self.kind_of(task) for task in tasks.values()))
         self.loops = [JobLoop(self, index) for index in range(settings.loops)]
         self.pulse = Pulse(self)
         self.drain = Drain(self)
@@ -82,6 +82,7 @@ class Runtime:
         """
         self.app_loop = asyncio.get_running_loop()
         be_seen()
+        self.process.waits.resume()
         self.process.hold()
         self.pulse.start()
         try:
@@ -95,7 +96,8 @@ class Runtime:
             loop.start()
         self.signals_note = WATCHER.add(self)
         announce(status.start_line(self))
-        for note in (*self.process.store.warnings, *self._crossings()):
+        tasks = list(dict.fromkeys(self._tasks.values()))
+        for note in (*self.process.store.warnings, *advice.warnings(self.settings, tasks, self.kind_of)):
             log.warning("%s", note)
 
     async def stop(self) -> None:
@@ -115,6 +117,7 @@ class Runtime:
         self.threads.close(0.0)
         self.pulse.end()
         await self._until(lambda: not self.pulse.alive, 2.0)
+        self.process.waits.resume()
         await self.process.unhold()
 
     async def _registered(self) -> None:
@@ -143,21 +146,6 @@ class Runtime:
         while not holds() and time.monotonic() < deadline:
             await asyncio.sleep(_STEP)
 
-    def _crossings(self) -> list[str]:
-        """One warning that names what async tasks use and that belongs to one loop only."""
-        found = [
-            f"{task.name} uses {', '.join(names)}"
-            for task in dict.fromkeys(self._tasks.values())
-            if self.kind_of(task) == "async" and (names := loop_bound_globals(task.fn))
-        ]
-        if not found:
-            return []
-        warning = (
-            f"{'; '.join(found[:5])}: such objects belong to one event loop, and jobs run on their own. Make each a "
-            '@jobs.resource, or run the task with loop="app"; used from routes too, it fails under load'
-        )
-        return [warning]
-
     def begin_drain(self, reason: str) -> None:
         """Start draining; from any thread, once."""
         self.drain.begin(reason)
@@ -179,6 +167,14 @@ class Runtime:
         except ImportError:
             return asyncio.new_event_loop()
         return uvloop.new_event_loop()
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds under which jobs of our tasks are stored. (Where one runs is `kind_of`'s to say.)"""
+        if self._kinds_of != len(self._tasks):  # a task may be registered late
+            self._kinds_of = len(self._tasks)
+            self._kinds = tuple(dict.fromkeys(task.kind for task in self._tasks.values()))
+        return self._kinds
 
     def find(self, name: str) -> Task[..., Any] | None:
         """The task of that name or alias."""
@@ -207,14 +203,16 @@ class Runtime:
 
     def running(self) -> list[Attempt]:
         """All attempts whose code has not ended."""
-        return [attempt for loop in self.loops for attempt in list(loop.running.values())]
+        return [attempt for loop in self.loops for attempt in list(loop.running)]
 
     def cancel(self, seq: int) -> None:
         """Somebody wishes a running job cancelled."""
-        for loop in self.loops:
-            attempt = loop.running.get(seq)
-            if attempt is not None and attempt.stop is None:
+        for attempt in self.running():
+            if attempt.claim.seq == seq and attempt.stop is None and self._is_ours(attempt):
                 attempt.ask_soon("cancel")
+
+    def _is_ours(self, attempt: Attempt) -> bool:
+        return self.identity is not None and attempt.worker == self.identity.id
 
     def nudge(self) -> None:
         """There may be something to claim: an idle loop looks, or all look at their next turn."""

@@ -93,7 +93,7 @@ def _holder(loop: JobLoop) -> str:
         current = asyncio.current_task(loop.loop)
     except RuntimeError:
         current = None
-    attempts = [attempt for attempt in list(loop.running.values()) if not attempt.thread]
+    attempts = [attempt for attempt in list(loop.running) if not attempt.thread]
     for attempt in attempts:
         if attempt.coroutine is current and current is not None:
             return f"task {attempt.task.name}"

@@ -1,0 +1,218 @@
+"""Faults that were found once, each with its kind: what they had in common must not come back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from pillion import Backoff, ConfigurationError, Draining, JobFailed, Jobs
+
+WAIT = 10.0  # seconds; a bound, not an expectation
+
+
+async def until(event: threading.Event) -> None:
+    """Await a thread's event without blocking the loop, within `WAIT`."""
+    async with asyncio.timeout(WAIT):
+        while not event.is_set():
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.timeout(120)
+async def test_far_away_jobs_however_many_do_not_hold_up_a_near_one(url: str) -> None:
+    jobs = Jobs(url, durability="relaxed")
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        runtime = jobs._lifecycle.runtime
+        assert runtime is not None
+        for second in range(30_000):
+            runtime.scheduled_in((86_400 + second) * 1_000_000)
+        assert await (await one.options(delay=0.2).enqueue()).result(WAIT) == 1
+
+
+async def test_the_same_far_instant_is_remembered_once(url: str) -> None:
+    jobs = Jobs(url)
+    async with jobs.worker():
+        runtime = jobs._lifecycle.runtime
+        assert runtime is not None
+        timers = runtime.pulse.timers
+        for _ in range(1000):
+            runtime.pulse.call(timers.due_in, 86_400.0)
+        done = threading.Event()
+        runtime.pulse.call(done.set)
+        await until(done)
+        assert len(timers._due) < 300  # as many as milliseconds went by
+
+
+async def test_with_all_async_jobs_on_the_apps_loop_each_starts_at_once(url: str) -> None:
+    jobs = Jobs(url, loop="app", poll_interval=60)
+
+    @jobs.task
+    async def where() -> str:
+        return threading.current_thread().name
+
+    async with jobs.worker():
+        for _ in range(5):
+            began = time.monotonic()
+            assert await (await where.enqueue()).result(WAIT) == threading.current_thread().name
+            assert time.monotonic() - began < 5  # not the poll interval
+
+
+async def test_a_task_registered_after_the_start_runs_too(url: str) -> None:
+    jobs = Jobs(url)
+    async with jobs.worker():
+
+        @jobs.task
+        def late() -> int:
+            return 1
+
+        assert await (await late.enqueue()).result(WAIT) == 1
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "in a task group"])
+async def test_p8_a_job_whose_wait_the_drain_ended_is_a_release_and_no_failure(url: str, wrapped: bool) -> None:
+    jobs = Jobs(url, drain_timeout=3, concurrency=1, max_attempts=1)
+    waits = threading.Event()
+
+    @jobs.task
+    async def child() -> int:
+        return 1
+
+    @jobs.task
+    async def parent() -> int:
+        job = await child.enqueue()
+        waits.set()
+        if not wrapped:
+            return await job.result()
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(job.result())
+        return waiting.result()
+
+    async with jobs.worker():
+        job = await parent.enqueue()
+        await until(waits)
+        await asyncio.sleep(0.05)
+    async with jobs.worker():
+        await job.refresh()
+        assert (job.failures, job.losses, job.releases) == (0, 0, 1)
+
+
+async def test_p13_a_wait_that_begins_during_the_drain_ends_at_once_too(url: str) -> None:
+    jobs = Jobs(url)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        jobs.begin_drain()
+        job = await one.enqueue()
+        async with asyncio.timeout(WAIT):
+            with pytest.raises(Draining):
+                await job.result()
+    async with jobs.worker():
+        assert await job.result(WAIT) == 1
+
+
+async def test_p14_a_lost_run_in_a_thread_and_the_next_run_of_its_job_are_told_apart(url: str) -> None:
+    """A process that was declared dead runs the same job again while the first run's thread goes on."""
+    jobs = Jobs(url, threads=2)
+    ends: list[threading.Event] = []
+
+    @jobs.task
+    def stuck() -> int:
+        end = threading.Event()
+        ends.append(end)
+        assert end.wait(WAIT)
+        return len(ends)
+
+    async with jobs.worker():
+        runtime = jobs._lifecycle.runtime
+        assert runtime is not None
+        job = await stuck.enqueue()
+        await _until(lambda: len(ends) == 1)
+        first = runtime.identity
+        assert first is not None
+        scope = await jobs._grounds[-1].process().borrowed()
+        assert await (await scope.client.link()).condemn(first.id, None)  # as a sibling with proof would
+        await _until(lambda: len(ends) == 2)
+        assert len(runtime.running()) == 2
+        ends[0].set()  # the first run ends: its bookkeeping, and only its own, goes
+        await _until(lambda: len(runtime.running()) == 1)
+        (attempt,) = runtime.running()
+        assert attempt.worker != first.id
+        for loop in runtime.loops:
+            loop._compare_at = 0.0
+            loop.nudge()
+        await asyncio.sleep(0.1)
+        assert len(ends) == 2  # no third run beside the second
+        ends[1].set()
+        assert await job.result(WAIT) == 2
+
+
+async def _until(holds: Any) -> None:
+    async with asyncio.timeout(WAIT):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+async def test_whatever_goes_wrong_in_deciding_about_a_failure_the_job_ends(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Backoff):
+        def delay_us(self, failures: int, random: Any) -> int:
+            raise ZeroDivisionError("in the user's own backoff")
+
+    jobs = Jobs(url, backoff=Broken())
+
+    @jobs.task
+    async def boom() -> None:
+        raise ValueError("as it pleases")
+
+    async with jobs.worker():
+        job = await boom.enqueue()
+        with caplog.at_level(logging.ERROR, "pillion"), pytest.raises(JobFailed, match="as it pleases"):
+            await job.result(WAIT)
+    assert "could not be decided" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"backoff": 3}, r"backoff takes a Backoff, e\.g\. backoff=Backoff\(base=3\)"),
+        ({"retention": 5}, "retention takes a Retention"),
+        ({"namespace": "x;drop"}, "namespace is up to 40 letters"),
+    ],
+)
+def test_a_setting_of_the_wrong_sort_is_refused_at_construction(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Jobs("memory://", **wrong)
+
+
+def test_an_unknown_option_of_a_task_is_refused_by_its_name() -> None:
+    jobs = Jobs("memory://")
+    with pytest.raises(ConfigurationError, match="no option 'max_attempt'; did you mean 'max_attempts'"):
+        jobs.task(max_attempt=3)  # type: ignore[call-overload]
+
+
+async def test_slips_that_show_only_later_are_told_at_start(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILLION_CONCURENCY", "3")
+    jobs = Jobs(url)
+
+    @jobs.task(queue="reports", name="report")
+    async def report() -> None: ...
+
+    async with jobs.worker():
+        pass
+    assert "PILLION_CONCURENCY is set but is no setting; PILLION_CONCURRENCY is one" in caplog.text
+    assert "report ('reports')" in caplog.text
