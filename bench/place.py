@@ -20,6 +20,9 @@ class Place:
         parent.mkdir(parents=True, exist_ok=True)
         self._root = Path(tempfile.mkdtemp(prefix="bench-", dir=parent)).resolve()
         self._count = 0
+        # Packages from this tree start from bytecode, as installed ones do.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(self._root / "bytecode")
 
     @contextmanager
     def folder(self, seed: Path | None = None) -> Iterator[Path]:
