@@ -26,7 +26,12 @@ def footprint(place: Place, name: str, idle_s: float) -> dict[str, float]:
         cpu, begun = server.cpu_s(), time.monotonic()
         time.sleep(idle_s)
         idle = (server.cpu_s() - cpu) / (time.monotonic() - begun)
-        return {"rss_mb": server.rss_mb(), "start_added_s": statistics.median(added[1:]),  # the first warms the disk "idle_cpu_percent": idle * 100}
+        added = added[1:]  # the first pair warms the disk
+        return {
+            "rss_mb": server.rss_mb(),
+            "start_added_s": statistics.median(added),
+            "idle_cpu_percent": idle * 100,
+        }
 
 
 def _start(place: Place, name: str) -> float:
