@@ -57,6 +57,12 @@ class Client:
         """Let what was sent be answered, for two seconds at most, then close the link."""
         if self._pump is not None:
             await asyncio.wait([self._pump], timeout=2.0)
+        if self._pump is not None:  # what is not answered by now will not be here
+            self._pump.cancel()
+        for call in self._open:
+            _fail(call, _late(call, ": this loop is closing"))
+        self._open.clear()
+        self._waiting.clear()
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None

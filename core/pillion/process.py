@@ -89,6 +89,7 @@ class Process:
         self._scopes: dict[asyncio.AbstractEventLoop, Scope] = {}
         self._holds = 0  # a running worker holds the store open
         self._blocking: BlockingLoop | None = None
+        self._calls = 0  # that wait for the blocking loop
 
     @property
     def store(self) -> Store:
@@ -153,13 +154,13 @@ class Process:
             self._forget_closed_loops()
             blocking = self._blocking
             alone = set(self._scopes) <= ({blocking.loop} if blocking else set())
-            if self._holds or not alone:
+            if self._holds or self._calls or not alone:
                 return
+            # Taken out in the same step: whoever comes from now on opens anew.
             self._blocking = None
+            store, self._store = self._store, None
         if blocking is not None:
             await blocking.aclose(self)
-        with self._lock:
-            store, self._store = self._store, None
         if store is not None:
             await store.aclose()
 
@@ -178,7 +179,12 @@ class Process:
                 self._blocking = BlockingLoop()
                 atexit.register(self._close_at_exit)
             blocking = self._blocking
-        return asyncio.run_coroutine_threadsafe(work(), blocking.loop).result(timeout)
+            self._calls += 1
+        try:
+            return asyncio.run_coroutine_threadsafe(work(), blocking.loop).result(timeout)
+        finally:
+            with self._lock:
+                self._calls -= 1
 
     def _close_at_exit(self) -> None:
         if self.pid != os.getpid():
@@ -220,8 +226,13 @@ class BlockingLoop:
         if scope is not None:
             await process.close_scope(scope)
 
+    def _leave(self) -> None:
+        for task in asyncio.all_tasks(self.loop):  # nobody is to wait for an answer that never comes
+            task.cancel()
+        self.loop.call_soon(self.loop.stop)
+
     def _stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self._leave)
         self._thread.join(1.0)
         if not self._thread.is_alive():
             self.loop.close()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pillion import Backoff, ConfigurationError, Draining, JobFailed, Jobs
+from pillion import Backoff, ConfigurationError, Draining, JobFailed, Jobs, PillionError
 
 WAIT = 10.0  # seconds; a bound, not an expectation
 
@@ -216,3 +218,116 @@ async def test_slips_that_show_only_later_are_told_at_start(
         pass
     assert "PILLION_CONCURENCY is set but is no setting; PILLION_CONCURRENCY is one" in caplog.text
     assert "report ('reports')" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"concurrency": 1}, {"concurrency": 1, "queues": ("other", "default")}, {"queues": {"default": 1}}],
+    ids=["one slot", "more queues than slots", "a queue limited to one"],
+)
+async def test_p10_an_idle_process_is_woken_however_few_slots_it_has(url: str, settings: dict[str, Any]) -> None:
+    jobs = Jobs(url, poll_interval=30, **settings)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        began = time.monotonic()
+        for _ in range(10):
+            assert await (await one.enqueue()).result(WAIT) == 1
+        assert time.monotonic() - began < 4  # by polls and beats alone it would be more than 6
+
+
+async def test_p10_a_sibling_that_serves_another_queue_is_woken_beside_an_idle_worker_of_ones_own(url: str) -> None:
+    mine, other = Jobs(url, poll_interval=30), Jobs(url, poll_interval=30, queues=("reports",))
+
+    async def report() -> int:
+        return 1
+
+    enqueued = mine.task(name="report", queue="reports")(report)
+    other.task(name="report", queue="reports")(report)
+    async with mine.worker(), other.worker():
+        began = time.monotonic()
+        for _ in range(10):
+            assert await (await enqueued.enqueue()).result(WAIT) == 1
+        assert time.monotonic() - began < 4
+
+
+def test_p23_enqueue_sync_ends_while_other_loops_of_the_process_come_and_go(url: str) -> None:
+    jobs = Jobs(url, durability="relaxed")
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    enough = threading.Event()
+    stored: list[str] = []
+
+    def keep_storing() -> None:
+        while not enough.is_set():
+            stored.append(one.enqueue_sync().id)
+
+    thread = threading.Thread(target=keep_storing)
+    thread.start()
+
+    async def once() -> str:
+        return (await one.enqueue()).id
+
+    for _ in range(30):
+        assert asyncio.run(once())
+    enough.set()
+    thread.join(WAIT)
+    assert not thread.is_alive()
+    assert stored
+
+    async def count() -> int:
+        async with jobs.client():
+            return sum([await jobs.get(job_id) is not None for job_id in stored])
+
+    assert asyncio.run(count()) == len(stored)
+
+
+async def test_p23_an_enqueue_in_flight_when_its_client_closes_ends_too(url: str) -> None:
+    jobs = Jobs(url)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.client():
+        await one.enqueue()
+    blocker = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    try:
+        async with jobs.client():
+            call = asyncio.ensure_future(one.enqueue())
+            await asyncio.sleep(0.05)
+        with pytest.raises(PillionError):
+            await asyncio.wait_for(call, WAIT)
+    finally:
+        blocker.close()
+
+
+async def test_a_process_without_a_worker_notices_that_the_file_was_replaced(url: str) -> None:
+    jobs = Jobs(url, worker=False)
+    path = Path(url.removeprefix("sqlite:///"))
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.client():
+        await one.enqueue()
+        for file in path.parent.glob("jobs.db*"):
+            file.unlink()
+        job = await one.enqueue()
+    async with jobs.client():
+        assert await jobs.get(job.id) is not None
+
+
+async def test_p7_namespaces_of_one_file_keep_their_certificates_apart(url: str) -> None:
+    first, second = Jobs(url, namespace="first"), Jobs(url, namespace="second")
+    async with first.worker(), second.worker():
+        folders = {jobs._grounds[-1].process().store.host_folder for jobs in (first, second)}
+    assert len(folders) == 2

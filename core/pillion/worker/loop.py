@@ -50,6 +50,7 @@ class JobLoop:
         self._sleeper: asyncio.Future[None] | None = None
         self._signalled = False  # a wake-up from another thread is on its way
         self._look = True  # there may be something to claim
+        self._empty_looks = 0  # in a row
         self._told_idle = False  # siblings know that this process would take more
         self._nudges = 0
         self._closing = False
@@ -105,9 +106,14 @@ class JobLoop:
 
     def nudge(self) -> None:
         """There may be something to claim."""
-        self._nudges += 1
-        self._look = True
+        self._look_anew()
         self.signal()
+
+    def _look_anew(self) -> None:
+        """There may be something to claim, in any queue."""
+        self._nudges += 1
+        self._empty_looks = 0
+        self._look = True
 
     def request_close(self) -> None:
         """End the loop once all code has ended and its outcomes are handed in; returns at once."""
@@ -198,8 +204,7 @@ class JobLoop:
     async def _follow(self, link: Link) -> None:
         async for hint in link.hints():
             if hint == "ready":
-                self._nudges += 1
-                self._look = True
+                self._look_anew()
                 self._wake()
             else:
                 self._runtime.process.waits.look_again()
@@ -248,10 +253,16 @@ class JobLoop:
         self, wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement], nudges: int
     ) -> None:
         more = more_expected(wants, claims, settled)
-        if wants:
-            self._look = more or self._nudges != nudges
-        else:
+        if not wants:
             self._look = self._look or more
+            return
+        # A look that asked for a suspect, or had fewer slots than there are queues, has not seen all: it goes on.
+        seen = {want.queue for want in wants if not want.suspect}
+        if self._nudges == nudges:  # else it was set back meanwhile
+            self._empty_looks = 0 if claims else self._empty_looks + 1
+        queues = len(self._runtime.settings.queues)
+        unseen = len(seen) < queues and self._empty_looks <= queues
+        self._look = more or unseen or self._nudges != nudges or any(want.suspect for want in wants)
 
     async def _compare(self, exchanges: Exchanges) -> None:
         held = await exchanges.held()
@@ -274,7 +285,8 @@ class JobLoop:
 
     async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
         """Nothing to hand in and nothing to ask for: every slot is taken, or the queues were empty."""
-        full = self._look or self._runtime.draining or self._closing
+        runtime = self._runtime
+        full = self._look or runtime.draining or self._closing or not runtime.slots.have_room(runtime.kinds)
         if full or self._told_idle:
             if full:
                 self.tell_idle(False)
@@ -282,7 +294,7 @@ class JobLoop:
         else:
             # What became ready before siblings know us as idle woke somebody else: look once more.
             self.tell_idle(True)
-            self._look = True
+            self._look_anew()
 
     async def _sleep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until woken, or for one poll interval; then look at the store again."""
@@ -299,7 +311,7 @@ class JobLoop:
             self._sleeper = None
 
     def _poll(self) -> None:
-        self._look = True
+        self._look_anew()
         self._wide_at = 0.0
         self._wake()
 

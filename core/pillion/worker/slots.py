@@ -70,6 +70,11 @@ class Slots:
             if self._suspect == claim.id:
                 self._suspect = None
 
+    def have_room(self, kinds: Sequence[Kind]) -> bool:
+        """True if a job of each of `kinds` could be taken now."""
+        with self._lock:
+            return all(self._free.get(kind, 0) > 0 for kind in kinds)
+
     def used(self) -> dict[str, int]:
         """Slots in use by kind."""
         with self._lock:

@@ -67,6 +67,7 @@ class Hub:
         self._idle: set[object] = set()
         self._waiting: set[object] = set()
         self.listeners: tuple[Listener, ...] = ()
+        self.sort = "none"  # of this process among its siblings: which queues it serves
 
     @property
     def idle(self) -> bool:
@@ -77,6 +78,12 @@ class Hub:
     def waiting(self) -> bool:
         """True if somebody in this process waits for results."""
         return bool(self._waiting)
+
+    def set_sort(self, sort: str) -> None:
+        """Say of which sort this process is; four characters."""
+        if sort != self.sort:
+            self.sort = sort
+            self._changed()
 
     def publish(self, hint: Hint) -> None:
         """Give `hint` to every listener."""

@@ -10,12 +10,13 @@ import tempfile
 from pillion.errors import ConfigurationError
 
 
-def host_folder(path: str) -> str:
-    """The folder that belongs to the database `path`, for files of this user's processes on this host.
+def host_folder(path: str, namespace: str = "") -> str:
+    """The folder that belongs to `namespace` in the database `path`, for files of this user's processes on this host.
 
     Made if missing. Raises `ConfigurationError` if the folder is not this user's alone.
     """
-    key = hashlib.blake2s(os.path.realpath(path).encode(errors="surrogateescape"), digest_size=6).hexdigest()
+    named = f"{os.path.realpath(path)}\0{namespace}" if namespace else os.path.realpath(path)
+    key = hashlib.blake2s(named.encode(errors="surrogateescape"), digest_size=6).hexdigest()
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     if base and os.path.isdir(base) and os.access(base, os.W_OK):
         parent = os.path.join(base, "pillion")

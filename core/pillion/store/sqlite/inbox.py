@@ -21,7 +21,7 @@ _PATH_BYTES: Final = 100  # socket addresses are short: 108 bytes on Linux, 104 
 
 def path_fits(folder: str) -> bool:
     """True if sockets in `folder` have addresses short enough."""
-    return len(os.fsencode(os.path.join(folder, file_name("0" * 16, False, False)))) < _PATH_BYTES
+    return len(os.fsencode(os.path.join(folder, file_name("0" * 16, "0000", False, False)))) < _PATH_BYTES
 
 
 class Inbox:
@@ -97,7 +97,7 @@ class Inbox:
         return True
 
     def _wanted_path(self) -> str:
-        return os.path.join(self._folder, file_name(self._key, self._hub.idle, self._hub.waiting))
+        return os.path.join(self._folder, file_name(self._key, self._hub.sort, self._hub.idle, self._hub.waiting))
 
     def _rename(self) -> None:
         path = self._wanted_path()

@@ -30,6 +30,7 @@ from pillion.store.sqlite import claims, fleet, jobs, upkeep
 from pillion.store.sqlite.desk import Desk, Operation
 from pillion.store.sqlite.enqueue import check_jobs, check_text, enqueue
 from pillion.store.sqlite.hints import Listener
+from pillion.store.sqlite.siblings import sort_of
 
 if TYPE_CHECKING:
     from pillion.store.sqlite.store import SqliteStore
@@ -71,6 +72,7 @@ class SqliteLink:
 
     async def join(self, info: WorkerInfo) -> None:
         await self._call("join", Operation(write=lambda desk: fleet.join(desk, info)))
+        self._store.signals.hub.set_sort(sort_of(info.queues))
 
     async def leave(self, worker: str) -> bool:
         return await self._call("leave", Operation(write=lambda desk: fleet.leave(desk, worker)))

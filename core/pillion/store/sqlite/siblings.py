@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import socket
+import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -12,12 +14,20 @@ from pillion.store.base import Hint
 
 PREFIX: Final = "wake-"
 DATAGRAMS: Final[dict[Hint, bytes]] = {"ready": b"r", "ended": b"e"}
-_TRIES: Final = 4  # idle siblings to try until one is there
+_TRIES: Final = 4  # idle siblings of a sort to try until one is there
 
 
-def file_name(key: str, idle: bool, waiting: bool) -> str:
-    """The name of a process's socket: it says what that process would like to hear."""
-    return f"{PREFIX}{key}.{'i' if idle else 'b'}{'w' if waiting else 'n'}"
+def file_name(key: str, sort: str, idle: bool, waiting: bool) -> str:
+    """The name of a process's socket: it says of which sort the process is, and what it would like to hear.
+
+    `sort` stands for the queues it serves: four characters, the same for processes that serve the same.
+    """
+    return f"{PREFIX}{key}.{sort}.{'i' if idle else 'b'}{'w' if waiting else 'n'}"
+
+
+def sort_of(queues: Iterable[str]) -> str:
+    """The sort of a process that serves `queues`."""
+    return f"{zlib.crc32(chr(0).join(sorted(queues)).encode()) & 0xFFFF:04x}"
 
 
 class Siblings:
@@ -28,18 +38,20 @@ class Siblings:
         self._key = key
         self._socket: socket.socket | None = None
 
-    def send(self, hint: Hint) -> None:
-        """Wake one idle sibling (``ready``), or all that wait for results (``ended``)."""
+    def send(self, hint: Hint, but: str | None = None) -> None:
+        """Wake one idle sibling of each sort except `but` (``ready``), or all that wait for results (``ended``)."""
         if hint == "ended":
             for name in self._names():
                 if name[-1] == "w":
                     self._send(name, hint)
             return
-        idle = [name for name in self._names() if name[-2] == "i"]
-        random.shuffle(idle)
-        for name in idle[:_TRIES]:
-            if self._send(name, hint):
-                return
+        idle: dict[str, list[str]] = {}
+        for name in self._names():
+            if name[-2] == "i" and (sort := name.split(".")[-2]) != but:
+                idle.setdefault(sort, []).append(name)
+        for names in idle.values():
+            random.shuffle(names)
+            any(self._send(name, hint) for name in names[:_TRIES])
 
     def clear_dead(self) -> None:
         """Remove the files of processes that are gone."""

@@ -33,6 +33,7 @@ class Signals:
         self._siblings: Siblings | None = None
         self._due: dict[Hint, None] = {}
         self._sent_at: int | None = None
+        self._spare = False  # siblings of our own sort need not be woken
         self.hub = Hub(self._changed)
 
     def listen(self, listener: Listener) -> None:
@@ -72,8 +73,10 @@ class Signals:
         """Tell who may want to know: jobs became ready, jobs ended, or more are ready than a claim could take."""
         if ready:
             self.hub.publish("ready")
-        if more or (ready and not self.hub.idle):
-            # An idle worker of this process comes first: then no sibling is woken, unless it has taken all it can.
+        if ready or more:
+            # An idle worker of this process comes first: then no sibling of its sort is woken, unless it has taken
+            # all it can. What it does not serve may be for others.
+            self._spare = not more and self.hub.idle and ("ready" not in self._due or self._spare)
             self._due["ready"] = None
         if ended:
             if self.hub.waiting:
@@ -92,7 +95,7 @@ class Signals:
             self._siblings = Siblings(folder, self._key)
         if self._siblings is not None:
             for hint in due:
-                self._siblings.send(hint)
+                self._siblings.send(hint, self.hub.sort if self._spare else None)
 
     def finish(self) -> None:
         """The writer's thread ends: send what is due still, and close what only it uses."""

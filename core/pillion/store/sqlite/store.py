@@ -80,7 +80,7 @@ class SqliteStore:
         if path is None:
             return None
         try:
-            folder = host_folder(path)
+            folder = host_folder(path, self._namespace)
         except ConfigurationError as error:
             self._notes["host"] = f"Processes of this host do not see each other: {error}"
             return None

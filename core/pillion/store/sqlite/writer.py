@@ -152,7 +152,9 @@ class Writer:
         # Beats come once a second: often enough to see that the file was moved, or that the log grows.
         beats = any(request.operation.urgent for request in requests)
         try:
-            if desk is not None and beats and desk.stale():
+            # … and before a job is accepted: it must not go into a file that is gone.
+            looks = beats or any(request.operation.durable for request in requests)
+            if desk is not None and looks and desk.stale():
                 desk.close()
                 desk = None
             desk = desk or self._open_desk()
