@@ -105,9 +105,8 @@ def test_without_certificates_the_rescue_takes_a_lease(site: Site) -> None:
     """The proof that the certificate is what makes the rescue prompt: without it the same kill waits for the lease."""
     lease = 3
     server = site.server(workers=2, certificates=0, lease=lease)
-    given = server.enqueue("nap", 12, seconds=1.5)
     time.sleep(lease)  # a process may declare others dead only after a whole lease of its own beats
-    given = server.enqueue("nap", 12, "late", seconds=6)
+    given = server.enqueue("nap", 12, seconds=2.5)
     site.ledger.await_all("start", list(given))
     victim, held = _busy_process(site, server, 1)
     os.kill(victim, signal.SIGKILL)
@@ -162,9 +161,9 @@ def test_a_job_that_kills_its_process_drags_no_neighbour_down(site: Site, tell: 
 def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
     """Pitfall 49: who rescues belongs to nobody. Two processes die one after the other, the second while it has just
     taken over from the first; the rest goes on without either."""
-    server = site.server(workers=4, concurrency=16)
-    given = server.enqueue("nap", 32, seconds=1)
-    until(lambda: len(site.ledger.running()) == 32, "32 running jobs")
+    server = site.server(workers=4, concurrency=8)
+    given = server.enqueue("nap", 20, seconds=1.5)
+    until(lambda: len(site.ledger.running()) == 20, "20 running jobs")
     first, held = _busy_process(site, server, 8)
     os.kill(first, signal.SIGKILL)
     restarts = until(lambda: _restarts(site, held, first), "the first rescued job", 14)
@@ -179,7 +178,7 @@ def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
 def test_a_rescue_needs_no_free_slot(site: Site) -> None:
     """Pitfall 49: the sweep is no job. Siblings whose slots are all taken still free a dead process's jobs."""
     server = site.server(workers=3, concurrency=4)
-    given = server.enqueue("nap", 12, seconds=5)
+    given = server.enqueue("nap", 12, seconds=4)
     until(lambda: len(site.ledger.running()) == 12, "12 running jobs")
     victim, held = _busy_process(site, server, 1)
     assert len(held) == 4

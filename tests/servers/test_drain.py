@@ -136,8 +136,8 @@ def test_a_kill_in_mid_drain_still_costs_the_jobs_nothing(site: Site) -> None:
 
 def test_a_sibling_takes_over_what_a_draining_process_hands_back(site: Site) -> None:
     """One of four is told to go, as an orchestrator or `kill` does; the others run what it could not end."""
-    server = site.server(workers=4, drain_timeout=1)
-    given = server.enqueue("nap", 40, seconds=4)
+    server = site.server(workers=4, drain_timeout=0.5)
+    given = server.enqueue("nap", 40, seconds=2.5)
     site.ledger.await_all("start", list(given))
     leaving = max(server.pids(), key=lambda pid: len(site.ledger.running(pid)))
     held = site.ledger.running(leaving)
@@ -211,10 +211,11 @@ def test_a_second_interrupt_loses_nothing(site: Site, stream: bool) -> None:
     assert set(site.ledger.runs("end", given).values()) == {1}
 
 
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_signal_ends_an_idle_server_at_once(site: Site, number: signal.Signals) -> None:
+def test_one_signal_ends_an_idle_server_at_once(site: Site, number: signal.Signals, loop: str) -> None:
     """Pitfall 11: the library's handlers replaced the server's, so Ctrl-C left a hung process."""
-    server = site.server()
+    server = site.server("--loop", loop)
     sent = server.signal(number)
     code = server.await_exit()
     assert time.monotonic() - sent < GRACE + SLACK
@@ -266,6 +267,80 @@ def test_replacing_processes_one_at_a_time_runs_each_job_once(site: Site) -> Non
     assert {(job.failures, job.losses) for job in site.jobs(list(given.values()))} == {(0, 0)}
 
 
+@pytest.mark.parametrize(
+    ("args", "settings"),
+    [((), {"loops": 3}), ((), {"loop": "app"}), (("--loop", "asyncio"), {})],
+    ids=["three job loops", "on the app's loop", "asyncio's loop"],
+)
+def test_jobs_run_once_across_a_deploy_in_other_set_ups_too(
+    site: Site, args: tuple[str, ...], settings: dict[str, object]
+) -> None:
+    server = site.server(*args, **settings)
+    given: dict[str, str] = {}
+    for number in range(4):
+        given |= site.enqueue("nap", 500, f"nap-{number}", seconds=0.02)
+        given |= site.enqueue("nap_def", 50, f"def-{number}", seconds=0.02)
+    until(lambda: len(site.ledger.of("end")) > 200, "some ended jobs")
+    server.signal(signal.SIGTERM)
+    server.await_exit()
+    _none_started_after_the_line(site, server)
+    assert not site.ledger.running()
+    assert len(site.ledger.of("start")) < len(given), "all had started before the signal: the test proved nothing"
+    site.server(*args, **settings)
+    site.ledger.await_all("end", list(given))
+    assert set(site.ledger.runs("start", given).values()) == {1}
+
+
+def test_a_thread_that_outlives_the_drain_keeps_its_lease_and_ends_its_job(site: Site) -> None:
+    """The drain cannot stop it, and an open stream keeps its process for over a lease: no sibling may take it."""
+    lease = 2
+    server = site.server(lease=lease, drain_timeout=0.5)
+    with _open_stream(site, server) as end_stream:
+        ((ref, job_id),) = server.enqueue("nap_def", 1, seconds=3.5 * lease).items()
+        site.ledger.await_all("start", [ref])
+        sibling = site.server(lease=lease)
+        server.signal(signal.SIGTERM)
+        until(lambda: site.ledger.said("^drained"), "the end of the drain")
+        site.ledger.await_all("end", [ref])
+        (job,) = site.await_states([job_id], "succeeded")
+        assert (job.attempts, job.losses, job.releases) == (1, 0, 0)
+        assert server.code() is None, "the open stream did not hold the server: the test proved nothing"
+        end_stream()
+    assert len(site.ledger.of("start")) == 1
+    server.await_exit(5)
+    assert sibling.get("/ping").status_code == 200
+
+
+def test_a_request_in_flight_can_still_enqueue_while_the_process_drains(site: Site) -> None:
+    """The server lets running requests end; what they enqueue is stored, and runs after the restart."""
+    server = site.server()
+    answers: list[httpx.Response] = []
+    client = threading.Thread(target=lambda: answers.append(server.post("/late/nap/late-0", {"seconds": 0})))
+    client.start()
+    until(lambda: site.ledger.of("asked"), "the request")
+    server.signal(signal.SIGTERM)
+    server.await_exit()
+    client.join(5)
+    (answer,) = answers
+    assert answer.status_code == 202
+    assert not site.ledger.of("start")
+    _run_again(site, [answer.json()["id"]])
+    assert site.ledger.runs("start", ["late-0"])["late-0"] == 1
+
+
+def test_one_signal_drains_every_jobs_object_of_the_process(site: Site) -> None:
+    """They share one watcher. The lifespan cannot be left while the stream is open: it is the signal that counts."""
+    server = site.server(app="two_jobs_app:app")
+    with _open_stream(site, server):
+        server.post("/other/other-0", {"seconds": 1})
+        site.ledger.await_all("start", ["other-0", *server.enqueue("nap", 1, seconds=1)])
+        server.signal(signal.SIGTERM)
+        until(lambda: len(site.ledger.said("^draining")) == 2, "both drain", 5)
+        until(lambda: len(site.ledger.said("^drained")) == 2, "both have drained", 5)
+        assert not site.ledger.running()
+    server.await_exit(5)
+
+
 def test_a_request_that_waits_for_a_result_ends_with_the_drain(site: Site) -> None:
     """It must not hold the server open for as long as the job runs elsewhere."""
     server = site.server(drain_timeout=1)
@@ -299,7 +374,7 @@ def test_start_and_drain_lines_show_under_plain_uvicorn(site: Site) -> None:
     server.signal(signal.SIGTERM)
     server.await_exit()
     lines = [line for line in server.output().splitlines() if "pillion" in line]
-    start = next(line for line in lines if "jobs on" in line)
+    start = next(line for line in lines if "runs jobs of" in line)
     assert str(site.folder / "jobs.db") in start
     assert "3 s" in start
     assert "threads=5 (PILLION_THREADS)" in start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_an_ignored_signal_stays_ignored(site: Site) -> None:
 @pytest.mark.parametrize("how", ["sync", "async", "two loops", "half", "entered"])
 def test_a_process_that_closes_nothing_still_ends(site: Site, how: str) -> None:
     """Pitfall 52: one connection was left unclosed and its thread kept the interpreter alive, all work done."""
-    script = site.script("forget.py", how)
+    script = site.script("forget.py", how, drain_timeout=1)
     script.await_output("done")
     done = time.monotonic()
     code = script.await_exit(15)
@@ -140,7 +141,7 @@ def test_eight_processes_race_to_create_the_database_twenty_times(site: Site) ->
     refs = [f"r{turn}-p{child}-{number}" for turn in range(20) for child in range(8) for number in range(4)]
     assert set(site.ledger.runs("start", refs).values()) == {1}
     for turn in range(20):
-        with sqlite3.connect(site.folder / f"race-{turn}.db") as database:
+        with closing(sqlite3.connect(site.folder / f"race-{turn}.db")) as database:
             assert database.execute("SELECT count(*) FROM meta WHERE k = 'version'").fetchone() == (1,)
 
 

@@ -191,6 +191,16 @@ async def one(
     return {"id": job.id}
 
 
+@app.post("/late/{name}/{ref}", status_code=202)
+async def late(
+    name: str, ref: str, enqueue: Annotated[Enqueue, Depends(enqueue)], args: Annotated[dict[str, Any], Body()]
+) -> dict[str, str]:
+    note("asked", ref)
+    await asyncio.sleep(1)
+    job = await enqueue(TASKS[name], ref, **args)
+    return {"id": job.id}
+
+
 @app.post("/many/{name}", status_code=202)
 async def many(
     name: str, refs: Annotated[list[str], Body()], args: Annotated[dict[str, Any], Body()]
