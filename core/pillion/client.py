@@ -54,9 +54,9 @@ class Client:
         return self._link
 
     async def aclose(self) -> None:
-        """Let what was sent be answered, for two seconds at most, then close the link."""
+        """Let what was sent be answered, for a second at most, then close the link."""
         if self._pump is not None:
-            await asyncio.wait([self._pump], timeout=2.0)
+            await asyncio.wait([self._pump], timeout=1.0)
         if self._pump is not None:  # what is not answered by now will not be here
             self._pump.cancel()
         for call in self._open:

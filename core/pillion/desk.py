@@ -80,7 +80,7 @@ class Desk:
         try:
             answers = await self.send(news)
         except EnqueueUnknown as error:
-            error.job = Job(self, news[0].id, news[0].task, new=news[0])
+            error.job = Job(self, news[0].id, news[0].task, new=news[0], group=news)
             raise
         self._tell_timers(news)
         await self._warn_if_nobody_works()
@@ -153,12 +153,12 @@ class Desk:
         self._process().waits.ended([job_id])
         return states.get(job_id)
 
-    async def store_again(self, new: NewJob) -> bool:
-        """Repeat an enqueue under its id. True if it was stored only now."""
-        (answer,) = await self.send([new])
-        if self.stored is not None and answer.created:
-            await self.stored([new])
-        return answer.created
+    async def store_again(self, news: Sequence[NewJob]) -> Enqueued:
+        """Repeat an enqueue under its ids. The answer for the first."""
+        answers = await self.send(news)
+        if self.stored is not None:
+            await self.stored([new for new, answer in zip(news, answers, strict=True) if answer.created])
+        return answers[0]
 
     async def _send(self, news: Sequence[NewJob]) -> list[Enqueued]:
         scope = await self._process().borrowed()

@@ -6,11 +6,12 @@ sub-apps lose. So it works in sub-apps, WebSockets and beside several `Jobs`, on
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
-from pillion.errors import NotStarted
+from pillion.errors import ArgumentError, NotStarted
 from pillion.job import Job
-from pillion.task import Handle
+from pillion.task import Bound, Handle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,6 +27,8 @@ class _Checked:
 
     def check(self, handle: Handle[..., Any]) -> None:
         """Raises `NotStarted`, with the line to add, unless a lifespan, worker or client of ours is open."""
+        if not isinstance(handle, Handle):
+            raise _no_task(handle)
         task = handle.task
         if not task.owner.started():
             raise NotStarted(
@@ -35,6 +38,16 @@ class _Checked:
                 "open `async with jobs.lifespan(app):` around it. "
                 f"To enqueue without any app, await {handle.task.__name__}.enqueue(…)"
             )
+
+
+def _no_task(given: object) -> ArgumentError:
+    if asyncio.iscoroutine(given):
+        given.close()
+        return ArgumentError("pass the task and its arguments apart: enqueue(task, 7), not enqueue(task(7))")
+    if isinstance(given, Bound):
+        return ArgumentError("enqueue takes a task and its arguments; for bound calls use jobs.enqueue_many([…])")
+    name = getattr(given, "__name__", None) or repr(given)[:60]
+    return ArgumentError(f"enqueue takes a task, and {name} is none: decorate the function with @jobs.task")
 
 
 class Enqueue(_Checked):

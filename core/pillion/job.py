@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pillion import failure
 from pillion.errors import ConfigurationError, JobCancelled, JobFailed, PillionError
 from pillion.failure import Failure
-from pillion.model import FINAL, AttemptRow, JobRow, NewJob, Outcome, State
+from pillion.model import FINAL, AttemptRow, Enqueued, JobRow, NewJob, Outcome, State
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -21,7 +21,7 @@ class Desk(Protocol):
     async def read(self, job_id: str) -> JobRow | None: ...
     async def wait_end(self, job_id: str, timeout: float | None) -> JobRow: ...
     async def cancel(self, job_id: str) -> str | None: ...
-    async def store_again(self, new: NewJob) -> bool: ...
+    async def store_again(self, news: Sequence[NewJob]) -> Enqueued: ...
     def decode_result(self, task: str, text: str | None) -> Any: ...
 
 
@@ -53,9 +53,11 @@ class Job(Generic[R_co]):
         created: bool = True,
         new: NewJob | None = None,
         row: JobRow | None = None,
+        group: Sequence[NewJob] = (),
     ) -> None:
         self._desk = desk
         self._new = new
+        self._group = group  # the jobs of the same call, this one first; empty: it was the only one
         self._row = row
         self.id = job_id
         self.task = task
@@ -199,6 +201,9 @@ class Job(Generic[R_co]):
     async def ensure(self) -> Job[R_co]:
         """Store the job if it is not stored yet, under the same id: safe after `EnqueueUnknown`, any number of times.
 
+        The handle of an `EnqueueUnknown` stands for all jobs of that call: they are stored together, or are already.
+        A unique key that another job holds by now makes this the handle of that job, with ``created`` False.
+
         Raises `ConfigurationError` on a handle that did not come from an enqueue of this process.
         """
         if self._new is None:
@@ -208,7 +213,10 @@ class Job(Generic[R_co]):
                 f"job {self.id} is older than ten minutes: its id may be forgotten, so storing it again could run it "
                 "twice; look it up with jobs.get(), or enqueue it anew"
             )
-        self.created = await self._desk.store_again(self._new)
+        answer = await self._desk.store_again(self._group or (self._new,))
+        self.created = answer.created
+        if answer.holder is not None:
+            self.id = answer.holder
         return self
 
 

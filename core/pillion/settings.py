@@ -93,9 +93,15 @@ def _one_of(*choices: str) -> Callable[[str, Any], Any]:
     return check
 
 
+def _queue_and_limit(name: str, part: str) -> tuple[str, int | None]:
+    """``reports`` or ``reports:2``, as an environment variable says it."""
+    queue, colon, limit = part.rpartition(":")
+    return (queue, _whole(1)(f"{name}: the limit of {queue!r}", limit)) if colon else (part, None)
+
+
 def _queues(name: str, value: Any) -> dict[str, int | None]:
     if isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        value = dict(_queue_and_limit(name, part.strip()) for part in value.split(",") if part.strip())
     limits: dict[str, int | None] = (
         dict(cast("Mapping[str, int | None]", value))
         if isinstance(value, Mapping)
@@ -163,7 +169,7 @@ _FIELDS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "max_attempts": (3, _whole(1)),
     "timeout": (3600.0, _timeout),
     "backoff": (Backoff(), _instance(Backoff, "Backoff(base=3)")),
-    "retention": (Retention(), _instance(Retention, "Retention(succeeded_us=3_600_000_000)")),
+    "retention": (Retention(), _instance(Retention, "Retention(failed=timedelta(days=7))")),
     "namespace": ("", _namespace),
     "durability": ("full", _one_of("full", "relaxed")),
     "certificates": (True, _flag),

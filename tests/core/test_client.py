@@ -73,6 +73,41 @@ async def test_p23_a_store_that_does_not_answer_is_told_as_unknown_and_ensure_se
     assert runs == ["slow"]
 
 
+async def test_p23_ensure_repeats_all_jobs_of_the_call_that_was_not_answered(url: str, short_deadline: float) -> None:
+    jobs, runs = _jobs(url)
+    task = jobs._tasks["note"]
+    async with jobs.client():
+        await task.options(delay=3600).enqueue("schema")
+        blocker = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        try:
+            with pytest.raises(EnqueueUnknown) as caught:
+                await jobs.enqueue_many(task.bind(str(number)) for number in range(100))
+        finally:
+            blocker.execute("ROLLBACK")
+            blocker.close()
+        client_module.DEADLINE = 5.0
+        assert caught.value.job is not None
+        await caught.value.job.ensure()
+    async with jobs.worker():
+        await task.enqueue("last")
+        async with asyncio.timeout(WAIT):
+            while "last" not in runs:
+                await asyncio.sleep(0.01)
+    assert sorted(runs[:-1], key=int) == sorted(map(str, range(100)), key=int)
+
+
+async def test_ensure_gives_the_holder_of_a_key_that_was_taken_meanwhile(url: str) -> None:
+    jobs, _ = _jobs(url)
+    once = jobs._tasks["note"].options(unique_key="one")
+    async with jobs.client():
+        holder = await once.enqueue("first")
+        bound = once.bind("second")
+        job = type(holder)(jobs._desk, bound.new.id, "note", new=bound.new)
+        await job.ensure()
+        assert (job.id, job.created) == (holder.id, False)
+
+
 async def test_ensure_refuses_once_the_id_may_be_forgotten(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs, _ = _jobs(url)
     async with jobs.client():

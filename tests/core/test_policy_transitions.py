@@ -1,10 +1,11 @@
 """What becomes of a job: every rule of the life cycle, without a store."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from pillion import Backoff, Retention
+from pillion import Backoff, ConfigurationError, Retention
 from pillion.model import Claim, Held
 from pillion.policy import transitions
 from pillion.policy.retention import FLOOR_US
@@ -42,7 +43,7 @@ def test_a_failure_below_max_attempts_is_tried_again_after_the_backoff() -> None
 
 def test_the_last_failure_is_final_and_kept_for_the_failed_retention() -> None:
     settlement = fail(claim(failures=2))
-    assert (settlement.state, settlement.keep_us) == ("failed", RETENTION.failed_us)
+    assert (settlement.state, settlement.keep_us) == ("failed", 30 * 24 * 3600 * 1_000_000)
 
 
 @pytest.mark.parametrize("counter", ["losses", "releases"])
@@ -82,8 +83,14 @@ def test_a_rescue_is_fenced_by_what_was_read() -> None:
 
 
 def test_an_id_stays_known_for_ten_minutes_whatever_the_retention() -> None:
-    assert Retention(succeeded_us=0).keep_us("succeeded") == FLOOR_US
+    assert Retention(succeeded=0).keep_us("succeeded") == FLOOR_US
 
 
 def test_no_retention_keeps_for_ever() -> None:
-    assert Retention(failed_us=None).keep_us("failed") is None
+    assert Retention(failed=None).keep_us("failed") is None
+
+
+def test_retention_takes_timedeltas_and_refuses_what_is_no_duration() -> None:
+    assert Retention(failed=timedelta(days=7)).keep_us("failed") == 7 * 24 * 3600 * 1_000_000
+    with pytest.raises(ConfigurationError, match=r"Retention\(succeeded=…\) takes seconds"):
+        Retention(succeeded=-1)

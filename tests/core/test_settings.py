@@ -20,6 +20,10 @@ def test_without_a_url_the_environment_decides_and_then_a_file() -> None:
     assert resolve({"url": None}, {"PILLION_URL": "memory://"}).url == "memory://"
 
 
+def test_the_environment_names_queues_and_their_limits() -> None:
+    assert resolve({}, {"PILLION_QUEUES": "default, reports:2"}).queues == {"default": None, "reports": 2}
+
+
 def test_durations_are_seconds_or_timedeltas() -> None:
     assert resolve({"lease": timedelta(minutes=1), "drain_timeout": 2}, {}).lease == 60.0
 

@@ -331,3 +331,120 @@ async def test_p7_namespaces_of_one_file_keep_their_certificates_apart(url: str)
     async with first.worker(), second.worker():
         folders = {jobs._grounds[-1].process().store.host_folder for jobs in (first, second)}
     assert len(folders) == 2
+
+
+async def test_p20_a_job_loop_that_foreign_code_cancels_goes_on_and_loses_nothing(url: str) -> None:
+    jobs = Jobs(url)
+
+    @jobs.task
+    async def vandal() -> None:
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        await vandal.enqueue()
+        for _ in range(3):
+            assert await (await one.enqueue()).result(WAIT) == 1
+
+
+async def test_p20_no_thread_to_be_had_is_the_trouble_of_that_job_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = Jobs(url, backoff=Backoff(base=0.0))
+    starts: list[str] = []
+    real = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("pillion-job"):
+            starts.append(thread.name)
+            if len(starts) == 1:
+                raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+    @jobs.task
+    def plain() -> int:
+        return 1
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        job = await plain.enqueue()
+        assert await job.result(WAIT) == 1
+        assert await (await one.enqueue()).result(WAIT) == 1
+        await job.refresh()
+        assert job.failures == 1
+        runtime = jobs._lifecycle.runtime
+        assert runtime is not None
+        assert set(runtime.slots.used().values()) == {0}
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["plain", "group"])
+async def test_p8_a_clean_up_that_raises_during_the_drain_costs_no_attempt(url: str, group: bool) -> None:
+    jobs = Jobs(url, drain_timeout=0.1, max_attempts=1)
+    began = threading.Event()
+
+    async def dirty() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("while cleaning up")
+
+    @jobs.task
+    async def untidy() -> None:
+        if not group:
+            await dirty()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(dirty())
+
+    async with jobs.worker():
+        job = await untidy.enqueue()
+        await until(began)
+    async with jobs.client():
+        await job.refresh()
+        assert (job.state, job.failures, job.releases) == ("queued", 0, 1)
+
+
+async def test_what_ended_on_the_apps_loop_leaves_no_timer_behind(url: str) -> None:
+    jobs = Jobs(url)
+
+    @jobs.task(loop="app")
+    async def brief() -> None:
+        await asyncio.sleep(0)
+
+    async with jobs.worker():
+        for job in await jobs.enqueue_many(brief.bind() for _ in range(50)):
+            await job.result(WAIT)
+        scheduled = getattr(asyncio.get_running_loop(), "_scheduled", [])
+        assert sum("timed_out" in repr(handle) and not handle.cancelled() for handle in scheduled) == 0
+
+
+async def test_more_queues_than_a_store_can_be_asked_for_at_once_take_turns(url: str) -> None:
+    queues = [f"q{number}" for number in range(300)]
+    jobs = Jobs(url, queues=queues, concurrency=300)
+
+    @jobs.task(queue="q299")
+    async def one() -> int:
+        return 1
+
+    async with jobs.worker():
+        assert await (await one.enqueue()).result(WAIT) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"base": float("inf")}, {"cap": float("inf")}, {"factor": float("nan")}])
+def test_a_backoff_that_no_store_could_keep_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match="Backoff needs"):
+        Backoff(**wrong)
+
+
+def test_a_backoff_that_overflows_is_its_cap() -> None:
+    assert Backoff(factor=1e10, jitter=0.0).delay_us(60, lambda: 0.0) == 3_600_000_000

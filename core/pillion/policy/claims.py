@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from pillion.model import Claim, Kind, Settlement, Want
+
+_MOST: Final = 100  # wants an exchange; with more queues than that, they take turns
 
 
 def share(
@@ -44,7 +47,7 @@ def share(
         else:
             wants[place] = Want(chosen.queue, chosen.kind, False, chosen.slots - 1)
             wants.append(asked)
-    return wants
+    return wants[:_MOST]
 
 
 def more_expected(wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement]) -> bool:

@@ -50,17 +50,25 @@ class Attempts:
                 continue
             attempt = Attempt(claim, task, self._worker)
             self.running.add(attempt)
-            kind = runtime.kind_of(task)
-            if kind == "async":
-                self._spawn(attempt, loop, runtime.runner.on_loop(attempt, resources, self._finish))
-            elif kind == "app":
-                runtime.start_on_app(attempt, self._finish_elsewhere)
-            elif task.injected:
-                run = runtime.runner.in_thread_with_injection(attempt, resources, runtime.threads, self._finish)
-                self._spawn(attempt, loop, run)
-            else:
-                attempt.thread = True
-                runtime.threads.submit(_ThreadRun(runtime.runner.in_thread, attempt, self._finish_elsewhere))
+            try:
+                self._begin(attempt, loop, resources)
+            except Exception as error:  # no thread can be had, say: this job's trouble, not that of the others
+                if attempt in self.running:
+                    self._ended(attempt, runtime.runner.ended_by(attempt, error))
+
+    def _begin(self, attempt: Attempt, loop: asyncio.AbstractEventLoop, resources: LoopResources) -> None:
+        runtime, task = self._runtime, attempt.task
+        kind = runtime.kind_of(task)
+        if kind == "async":
+            self._spawn(attempt, loop, runtime.runner.on_loop(attempt, resources, self._finish))
+        elif kind == "app":
+            runtime.start_on_app(attempt, self._finish_elsewhere)
+        elif task.injected:
+            run = runtime.runner.in_thread_with_injection(attempt, resources, runtime.threads, self._finish)
+            self._spawn(attempt, loop, run)
+        else:
+            attempt.thread = True
+            runtime.threads.submit(_ThreadRun(runtime.runner.in_thread, attempt, self._finish_elsewhere))
 
     def compare(self, held: Sequence[Claim]) -> None:
         """Bring what runs here and what the store shows under this link together.
@@ -102,7 +110,9 @@ class Attempts:
         self._wake()
 
     def _finish_elsewhere(self, attempt: Attempt, settlement: Settlement) -> None:
-        """An attempt's code has ended, on another thread."""
+        """An attempt's code has ended, on another thread; a timer it has lives there too."""
+        if attempt.timer is not None:
+            attempt.timer.cancel()
         self._ended(attempt, settlement)
         self._signal()
 

@@ -25,13 +25,15 @@ _NOTHING: Final = Exchanged("alive", [], [])
 class Exchanges:
     """Counts up with every exchange of `link`; `only` gives the task names to claim, or None for any."""
 
-    def __init__(self, link: Link, only: Callable[[], Sequence[str] | None], retention: Retention) -> None:
+    def __init__(
+        self, link: Link, only: Callable[[], Sequence[str] | None], retention: Retention, number: int = 0
+    ) -> None:
         self._link = link
         self._only = only
         self._retention = retention
-        self._number = 0
+        self.number = number  # of the last exchange under this link
         self.trouble: str | None = None  # why the last exchange was not answered
-        self.interrupted = False  # an answer may have been lost since somebody last looked
+        self.interrupted = number > 0  # an answer may have been lost since somebody last looked
         self.last_answer = 0.0  # monotonic; 0: none yet
 
     async def exchange(self, settled: Sequence[Settlement], want: Sequence[Want]) -> Exchanged:
@@ -51,11 +53,11 @@ class Exchanges:
             return None
 
     async def _answered(self, settled: Sequence[Settlement], want: Sequence[Want]) -> Exchanged:
-        self._number += 1
+        self.number += 1
         pause = _FIRST_PAUSE
         while True:
             try:
-                answer = await self._link.exchange(self._number, settled, want, self._only())
+                answer = await self._link.exchange(self.number, settled, want, self._only())
             except (StoreAway, StoreContended) as error:
                 if self.trouble is None:
                     log.warning("the store cannot be used now (%s); outcomes are kept and handed in again", error)

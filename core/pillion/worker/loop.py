@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pillion")
 _WIDE_EVERY: Final = 1.0  # seconds between exchanges that ask for suspects and for kinds that no task of ours has
 _COMPARE_EVERY: Final = 10.0  # seconds between comparisons of what runs here with what the store shows
+_FIRST_PAUSE: Final = 0.05  # seconds before cycles that broke off are taken up again; doubles up to the last
+_LAST_PAUSE: Final = 2.0
 _ALL_KINDS: Final[tuple[Kind, ...]] = ("async", "thread", "app")
 
 
@@ -45,6 +47,7 @@ class JobLoop:
         self.loop: asyncio.AbstractEventLoop | None = None  # once the thread runs
         self._attempts = Attempts(runtime, self._wake, self.signal)
         self._exchanges: Exchanges | None = None
+        self._identity: Identity | None = None  # whose numbers `_exchanges` counts
         self._link: Link | None = None
         self._scope: Scope | None = None
         self._sleeper: asyncio.Future[None] | None = None
@@ -54,6 +57,9 @@ class JobLoop:
         self._told_idle = False  # siblings know that this process would take more
         self._nudges = 0
         self._closing = False
+        self._abandoned = False
+        self._broken: str | None = None  # why the cycles broke off; None: they turn
+        self._flying = 0  # outcomes on their way to the store
         self._wide_at = 0.0
         self._compare_at = 0.0
         self._main: asyncio.Task[None] | None = None
@@ -83,7 +89,7 @@ class JobLoop:
     @property
     def pending(self) -> int:
         """Outcomes not handed in yet."""
-        return len(self._attempts.outbox)
+        return len(self._attempts.outbox) + self._flying
 
     @property
     def last_answer(self) -> float:
@@ -93,7 +99,7 @@ class JobLoop:
     @property
     def trouble(self) -> bool:
         """True while the store does not answer."""
-        return self._exchanges is not None and self._exchanges.trouble is not None
+        return self._broken is not None or (self._exchanges is not None and self._exchanges.trouble is not None)
 
     def signal(self) -> None:
         """Wake the loop; cheap when a wake-up is on its way already."""
@@ -122,6 +128,7 @@ class JobLoop:
 
     def abandon(self) -> None:
         """End it now: an exchange that nobody answers is given up with the process."""
+        self._abandoned = True
         if self.loop is not None and self._main is not None:
             with suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self._main.cancel)
@@ -137,19 +144,35 @@ class JobLoop:
         asyncio.set_event_loop(loop)
         loop.set_default_executor(DaemonExecutor(self._runtime.settings.threads, f"pillion-io-{self.index}"))
         self.loop = loop
-        self._main = loop.create_task(self._serve(loop), name="pillion-exchange")
+        pause = _FIRST_PAUSE
         try:
-            while not self._main.done():
-                try:
-                    loop.run_until_complete(self._main)
-                except (SystemExit, KeyboardInterrupt):  # left by foreign code on the loop: entered again
-                    log.warning("something on job loop %d raised SystemExit; the loop goes on", self.index)
-                except asyncio.CancelledError:
-                    break
+            while not self._abandoned and not self._serve_on(loop):
+                # Something that is no trouble of the store's, or foreign code that cancelled what it did not own.
+                loop.run_until_complete(asyncio.sleep(pause))
+                pause = min(pause * 2, _LAST_PAUSE)
         except Exception:
             log.exception("job loop %d ended unexpectedly", self.index)
         finally:
             self._wind_up(loop)
+
+    def _serve_on(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Run cycles until the loop is to close: True. False: they broke off, and are to be taken up again."""
+        main = self._main = loop.create_task(self._serve(loop), name="pillion-exchange")
+        try:
+            while not main.done():
+                try:
+                    loop.run_until_complete(main)
+                except (SystemExit, KeyboardInterrupt):  # left by foreign code on the loop: entered again
+                    log.warning("something on job loop %d raised SystemExit; the loop goes on", self.index)
+        except asyncio.CancelledError:
+            if not self._abandoned:
+                log.error("somebody cancelled job loop %d itself; it goes on", self.index)
+            return False
+        except Exception as error:
+            log.exception("job loop %d broke off; it goes on", self.index)
+            self._broken = str(error)
+            return False
+        return True
 
     def _wind_up(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -180,8 +203,9 @@ class JobLoop:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         runtime = self._runtime
-        self._scope = runtime.process.scope()
-        self._scope.users += 1
+        if self._scope is None:
+            self._scope = runtime.process.scope()
+            self._scope.users += 1
         while not self._closing:
             identity = runtime.identity
             if identity is None or identity.dead:
@@ -189,7 +213,10 @@ class JobLoop:
                 continue
             self._attempts.under(identity.id)
             self._link = await runtime.process.store.link(identity.id, self.index)
-            self._exchanges = Exchanges(self._link, lambda: runtime.only, runtime.runner.retention)
+            # Numbers only grow under one name, also when the cycles are taken up again.
+            number = self._exchanges.number if self._exchanges and self._identity is identity else 0
+            self._identity = identity
+            self._exchanges = Exchanges(self._link, lambda: runtime.only, runtime.runner.retention, number)
             self._compare_at = time.monotonic() + _COMPARE_EVERY
             hints = loop.create_task(self._follow(self._link), name="pillion-hints")
             try:
@@ -226,8 +253,17 @@ class JobLoop:
                 continue
             nudges = self._nudges
             settled = [settlement for settlement, _ in batch]
-            answer = await exchanges.exchange(settled, wants)
+            self._flying = len(batch)
+            try:
+                answer = await exchanges.exchange(settled, wants)
+            except BaseException:
+                slots.settle(wants, ())
+                outbox.put_back(batch)
+                raise
+            finally:
+                self._flying = 0
             slots.settle(wants, answer.claims)
+            self._broken = None
             if batch:
                 self._settled(batch, answer.refused)
             if answer.claims:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from pillion.model import Settlement
 
@@ -29,6 +30,10 @@ class Outbox:
         entries = self._entries
         count = min(len(entries), BATCH)
         return [entries.popleft() for _ in range(count)]
+
+    def put_back(self, batch: Sequence[tuple[Settlement, str]]) -> None:
+        """Return what `take` gave and could not be handed in."""
+        self._entries.extendleft(reversed(batch))
 
     def peek(self) -> list[tuple[Settlement, str]]:
         """What waits, left in place."""

@@ -125,7 +125,9 @@ class Pulse:
                     await asyncio.wait_for(self._end.wait(), pause * (0.5 + random.random()))
                 pause = min(pause * 2, 2.0)
                 continue
-            self.away = None
+            if self.away is not None:
+                log.warning("the store can be used now")
+                self.away = None
             self.opened.set()
             return
 

@@ -199,11 +199,12 @@ class Runner:
         claim, task = attempt.claim, attempt.task
         note = None
         final = False
+        # What we asked for is what happened, whatever the code's clean-up raised on its way.
+        if attempt.stop == "cancel":
+            return transitions.cancelled(claim, self.retention)
+        if attempt.stop in ("drain", "lost"):
+            return transitions.released(claim, self.retention)
         if isinstance(error, asyncio.CancelledError):
-            if attempt.stop == "cancel":
-                return transitions.cancelled(claim, self.retention)
-            if attempt.stop in ("drain", "lost"):
-                return transitions.released(claim, self.retention)
             if attempt.stop == "timeout":
                 error = TimeoutError(f"the job ran longer than its timeout of {self.timeout(attempt):g} s")
             else:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pillion")
 _WAITS: Final = 1.0  # seconds that the start waits for the store
 _INSISTS: Final = 10.0  # … when it is required
+_AT_LEAST: Final = 0.5  # seconds for closing after a drain that used up its time
+_UNKNOWN_TOLD: Final = 20  # names of unknown tasks that the log is told
 _STEP: Final = 0.005  # seconds between looks at threads that are ending
 _LINGER: Final = 0.1  # seconds between looks at code that outlives the drain
 
@@ -58,6 +60,7 @@ class Runtime:
         self.done: Counter[str] = Counter()  # outcomes since the start
         self.started_at = time.time()
         self._tasks = tasks
+        self._told_unknown: set[str] = set()
         self._kinds: tuple[Kind, ...] = ()
         self._kinds_of = -1  # how many names there were when the kinds were last looked up
         self.app_loop: asyncio.AbstractEventLoop | None = None
@@ -105,9 +108,13 @@ class Runtime:
         self.begin_drain("shutdown")
         await self._until(self.drain.done.is_set, self.settings.drain_timeout + GRACE)
         WATCHER.remove(self)
+        # One bound for all that follows; what does not end by then are daemon threads, left behind.
+        over = max(self.drain.began + self.settings.drain_timeout + GRACE, time.monotonic() + _AT_LEAST)
         for loop in self.loops:
             loop.request_close()
-        await self._until(lambda: not any(loop.alive for loop in self.loops), 0.1 if self.running() else 1.5)
+        await self._until(
+            lambda: not any(loop.alive for loop in self.loops), _share(over, 0.1 if self.running() else 1.5)
+        )
         if self.running():
             self.pulse.linger()
             return
@@ -116,9 +123,11 @@ class Runtime:
                 loop.abandon()
         self.threads.close(0.0)
         self.pulse.end()
-        await self._until(lambda: not self.pulse.alive, 2.0)
+        await self._until(lambda: not self.pulse.alive, _share(over, 1.0))
         self.process.waits.resume()
-        await self.process.unhold()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(over - time.monotonic(), _STEP)):
+                await self.process.unhold()
 
     async def _registered(self) -> None:
         """Wait until this process is registered, so that the first request finds it ready; bounded."""
@@ -197,8 +206,13 @@ class Runtime:
 
     def met_unknown(self, name: str) -> None:
         """A job of a task that this process does not know was claimed: leave such jobs to others."""
-        if self.only is None:
-            log.warning("jobs of %r wait for a process that knows this task; this one leaves them alone", name)
+        if name not in self._told_unknown and len(self._told_unknown) < _UNKNOWN_TOLD:
+            self._told_unknown.add(name)
+            log.warning(
+                "no task is called %r in this process, so it leaves such jobs to others; if it is to run them, import "
+                "the module that defines the task where the app is made, or keep an old name with aliases=[…]",
+                name,
+            )
         self.only = tuple(sorted(self._tasks))
 
     def running(self) -> list[Attempt]:
@@ -283,7 +297,7 @@ class Runtime:
                 attempt.coroutine = coroutine
                 timeout = self.runner.timeout(attempt)
                 if timeout is not None:
-                    app_loop.call_later(timeout, attempt.timed_out)
+                    attempt.timer = app_loop.call_later(timeout, attempt.timed_out)
 
         with suppress(RuntimeError):
             app_loop.call_soon_threadsafe(begin)
@@ -291,3 +305,8 @@ class Runtime:
     def report(self) -> str:
         """What the beat says of this worker, as JSON."""
         return json.dumps(status.of(self), separators=(",", ":"))
+
+
+def _share(over: float, most: float) -> float:
+    """Seconds for one step of what has to be over at the monotonic instant `over`: half of what is left, at `most`."""
+    return min(most, max((over - time.monotonic()) / 2, _STEP))

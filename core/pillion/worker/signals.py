@@ -21,6 +21,9 @@ _SIGNALS: Final = tuple(
 )
 
 
+_UNDER: Final = "pillion_previous"  # attribute of our handlers: the one they stand in front of
+
+
 class Drainable(Protocol):
     """What the watcher calls, on its own thread."""
 
@@ -85,6 +88,9 @@ class SignalWatcher:
 
     def _chain(self, number: int) -> None:
         previous = signal.getsignal(number)
+        # Ours, left by a parent before a fork or as a pass-through: what was under it counts.
+        while hasattr(previous, _UNDER):
+            previous = getattr(previous, _UNDER)
         if previous is None or previous == signal.SIG_IGN:
             return
         if previous == signal.SIG_DFL and number == getattr(signal, "SIGHUP", None):
@@ -103,6 +109,7 @@ class SignalWatcher:
                     signal.signal(received, signal.SIG_DFL)
                     os.kill(os.getpid(), received)
 
+        setattr(handler, _UNDER, previous)
         signal.signal(number, handler)
         self._chained[number] = (previous, handler)
 

@@ -53,7 +53,7 @@ class Supervisor:
             except (StoreAway, StoreContended) as error:
                 if duty.error is None:
                     pause = _FIRST_PAUSE  # it worked in between
-                    log.warning("%s: the store cannot be used now (%s); trying again", duty.name, error)
+                    log.warning("upkeep (%s): the store cannot be used now (%s); trying again", duty.name, error)
                 duty.error = str(error)
             except Exception as error:
                 log.exception("%s failed; starting it again", duty.name)

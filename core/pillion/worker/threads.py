@@ -27,14 +27,22 @@ class DaemonThreads:
         self._closed = False
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Run `work` on a thread. What it raises is logged, never lost in silence."""
+        """Run `work` on a thread. What it raises is logged, never lost in silence.
+
+        Raises `RuntimeError` if not a single thread can be started.
+        """
         with self._lock:
             if self._idle > 0:
                 self._idle -= 1
             elif len(self._threads) < self._limit:
                 thread = threading.Thread(target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives no more threads: those there are take turns
+                    if not self._threads:
+                        raise
+                else:
+                    self._threads.append(thread)
         self._work.put(work)
 
     def _run(self) -> None:

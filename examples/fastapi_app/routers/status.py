@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
-from pillion import JobFailed, ResultTimeout
+from pillion import Draining, JobFailed, ResultTimeout
 from pydantic import BaseModel
 
 import storage
@@ -29,7 +29,7 @@ async def status(job_id: str, wait: Annotated[float, Query(ge=0, le=30)] = 0) ->
     if job is None:
         raise HTTPException(404, "no such job")
     if wait and not job.done:
-        with suppress(ResultTimeout, JobFailed):
+        with suppress(ResultTimeout, JobFailed, Draining):
             await job.result(timeout=wait)
         await job.refresh()
     found = Status(state=job.state, attempts=job.attempts, error=job.error.message if job.error else None)

@@ -54,6 +54,7 @@ class SqliteStore:
         self._durability = durability
         self._clock = clock
         self._notes: dict[str, str] = {}
+        self._judged: tuple[str | None, bool] = (None, False)  # the host's folder, and whether hosts share it
         self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._pid = 0
@@ -84,7 +85,9 @@ class SqliteStore:
         except ConfigurationError as error:
             self._notes["host"] = f"Processes of this host do not see each other: {error}"
             return None
-        return None if is_shared(kind_of(folder)) else folder
+        if folder != self._judged[0]:  # asked several times a second; what kind of file system it is on does not change
+            self._judged = (folder, is_shared(kind_of(folder)))
+        return None if self._judged[1] else folder
 
     async def open(self) -> None:
         if self._closed:

@@ -7,6 +7,7 @@ to each loop in one callback. The connection lives in the thread's frame only: a
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ from pillion.store.sqlite.patience import patiently
 from pillion.store.sqlite.signals import PAUSE_S, Signals
 
 T = TypeVar("T")
+log = logging.getLogger("pillion")
 
 _GROUP_WEIGHT: Final = 2_000  # rows of one transaction, about: some 20 ms
 _TAKE: Final = 512  # requests looked at in one go
@@ -155,6 +157,11 @@ class Writer:
             # … and before a job is accepted: it must not go into a file that is gone.
             looks = beats or any(request.operation.durable for request in requests)
             if desk is not None and looks and desk.stale():
+                log.warning(
+                    "%s was removed, moved or replaced; a file of that name is used from now on, and what was only in "
+                    "the old one is not seen any more",
+                    self._label,
+                )
                 desk.close()
                 desk = None
             desk = desk or self._open_desk()
