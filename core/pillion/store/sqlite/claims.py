@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -70,8 +71,7 @@ class Exchange:
             return Exchanged(look.standing, [], refused, look.due_in_us)
         if look.claims:
             seqs = json_text([claim.seq for claim in look.claims])
-            # As many as were asked for: there may be more, for others.
-            desk.more = desk.more or len(look.claims) >= max(want.slots for want in self._wants)
+            desk.more = desk.more or _filled(self._wants, look.claims)
             desk.run("mark_running", (self._worker, self._link, self._number, desk.wall_us(), seqs))
         return Exchanged(look.standing, look.claims, refused, look.due_in_us)
 
@@ -105,6 +105,14 @@ class Exchange:
                 "numbers only grow"
             )
         return Exchanged(look.standing, held(desk, self._worker, self._link, self._number), [], look.due_in_us)
+
+
+def _filled(wants: Sequence[Want], claims: Sequence[Claim]) -> bool:
+    """True if some want got all that it asked for: there may be more of its sort, for others."""
+    if len(wants) == 1:
+        return len(claims) >= wants[0].slots
+    sorts = Counter((claim.queue, claim.kind, claim.suspect) for claim in claims)
+    return any(sorts[want.queue, want.kind, want.suspect] >= want.slots for want in wants)
 
 
 def _merged(wants: Sequence[Want]) -> list[Want]:
