@@ -35,6 +35,7 @@ class Inbox:
         self._socket: socket.socket | None = None
         self._path = ""
         self._reader: Listener | None = None
+        self._heard = False  # of ready jobs, since the process went idle
 
     def update(self) -> None:
         """Bring socket, name and reader in line with what the process's links wish. On any thread."""
@@ -105,6 +106,19 @@ class Inbox:
             with suppress(OSError):  # somebody cleared the folder: polling goes on
                 os.rename(self._path, path)
             self._path = path
+        if self._heard and not self._hub.idle:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake somebody else: what was heard last may have been meant for slots that are taken by now.
+
+        A sender goes by the name that it finds, and the name comes after the fact. Whoever passes on has no idle name
+        any more, so that this ends with the last idle sibling.
+        """
+        self._heard = False
+        siblings = Siblings(self._folder, self._key)
+        siblings.send("ready")
+        siblings.close()
 
     def _adopt(self, listener: Listener) -> None:
         """Read the socket on this loop from now on."""
@@ -124,6 +138,11 @@ class Inbox:
         for hint, data in DATAGRAMS.items():
             if data in found:
                 self._hub.publish(hint)
+        if DATAGRAMS["ready"] in found:
+            with self._lock:
+                self._heard = True
+                if not self._hub.idle:
+                    self._pass_on()
 
 
 def _drop(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
