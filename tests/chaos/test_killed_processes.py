@@ -253,9 +253,9 @@ def test_a_forked_child_does_not_hide_the_death_of_its_parent(site: Site) -> Non
 
 def test_the_servers_watchdog_kill_costs_one_attempt_and_the_job_runs_elsewhere(site: Site) -> None:
     """Pitfall 21: a job keeps the interpreter's lock, the server's parent gets no answer and kills the process."""
-    server = site.server("--timeout-worker-healthcheck", "2", workers=2)
+    site.server("--timeout-worker-healthcheck", "2", workers=2)
     marker = site.folder / "held-once"
-    given = server.enqueue("hold_gil_once", 1, seconds=9, marker=str(marker))
+    given = site.enqueue("hold_gil_once", 1, "held", seconds=9, marker=str(marker))
     ((ref, job_id),) = given.items()
     site.ledger.await_all("end", [ref], 30)
     starts = site.ledger.of("start", [ref])

@@ -30,6 +30,7 @@ from pillion import Job, Jobs
 
 APPS: Final = Path(__file__).parent / "apps"
 SCRIPTS: Final = Path(__file__).parent / "scripts"
+DEF_TASKS: Final = ("quick_def", "nap_def", "compute", "hold_gil_once", "fork_child")  # of the app
 PATIENCE: Final = 20.0  # seconds for what is sure to come, on a busy machine
 GRACE: Final = 2.0  # seconds that a drain may take beyond its limit
 T = TypeVar("T")
@@ -192,12 +193,9 @@ class Site:
     def enqueue(self, task: str, count: int, label: str, **args: object) -> dict[str, str]:
         """Enqueue from this test's own process, with no server's help; job id by ref."""
         jobs = Jobs(self.url, worker=False)
-
-        async def stand_in(ref: str, seconds: float = 0.0, rounds: int = 0) -> None: ...
-
         # The kind is part of the row: a `def` task has a `def` stand-in.
-        decorate = jobs.task(name=f"servers_app.{task}")
-        handle: Any = decorate(_stand_in_def if task.endswith("_def") or task == "compute" else stand_in)
+        stand_in = _stand_in_def if task in DEF_TASKS else _stand_in
+        handle: Any = jobs.task(name=f"servers_app.{task}")(stand_in)
 
         async def send() -> list[str]:
             async with jobs.client():
@@ -366,7 +364,10 @@ class Server(Running):
             return dict(pool.map(send, [f"{label or task}-one-{number}" for number in range(count)]))
 
 
-def _stand_in_def(ref: str, seconds: float = 0.0, rounds: int = 0) -> None: ...
+async def _stand_in(ref: str, seconds: float = 0.0) -> None: ...
+
+
+def _stand_in_def(ref: str, seconds: float = 0.0, rounds: int = 0, marker: str = "") -> None: ...
 
 
 def alive(pid: int) -> bool:

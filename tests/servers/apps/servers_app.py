@@ -103,7 +103,7 @@ async def kill_process(ref: str, after: float) -> None:
 
 
 @jobs.task
-def hold_gil_once(ref: str, seconds: int, marker: str) -> None:
+def hold_gil_once(ref: str, seconds: float, marker: str) -> None:
     """The first run keeps the interpreter's lock, as a C extension may; the next one finds the marker and ends."""
     note("start", ref)
     try:
@@ -111,7 +111,7 @@ def hold_gil_once(ref: str, seconds: int, marker: str) -> None:
     except FileExistsError:
         note("end", ref)
         return
-    ctypes.PyDLL(None).sleep(seconds)
+    ctypes.PyDLL(None).sleep(int(seconds))
     note("end", ref)
 
 
