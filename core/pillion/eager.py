@@ -9,13 +9,13 @@ from contextvars import Context
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-_EAGER: Final = sys.version_info >= (3, 12)
+EAGER: Final = sys.version_info >= (3, 12)
 
 
 def start(
     run: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, context: Context | None = None
 ) -> asyncio.Task[T]:
     """A task of `loop`, which is running; the caller keeps the reference. No task factory: only ours start so."""
-    if _EAGER:
+    if EAGER:
         return asyncio.Task(run, loop=loop, context=context, eager_start=True)  # type: ignore[call-arg,unused-ignore]
     return asyncio.Task(run, loop=loop, context=context)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from pillion.process import Process
+from pillion.resource import CLOSE_TIMEOUT
 from pillion.worker.runtime import Runtime
+
+_STEP: Final = 0.005  # seconds between looks at a worker that another context starts
 
 
 class Lifecycle:
@@ -19,6 +22,7 @@ class Lifecycle:
         self._build = build
         self._entered = 0
         self._pid = 0
+        self._starting = False
         self.runtime: Runtime | None = None  # while a worker runs in this process
 
     @property
@@ -32,19 +36,14 @@ class Lifecycle:
         process = self._process()
         first = self.entered == 0
         if first:
-            self._entered, self._pid, self.runtime = 0, process.pid, None
+            self._entered, self._pid, self.runtime, self._starting = 0, process.pid, None, False
         scope = process.scope()
         scope.users += 1
         self._entered += 1
-        started: Runtime | None = None
+        within = CLOSE_TIMEOUT
         try:
-            if worker and self.runtime is None and (built := self._build()) is not None:
-                started = self.runtime = built
-                try:
-                    await started.start()
-                except BaseException:
-                    self.runtime = started = None
-                    raise
+            if worker:
+                await self._ensure_worker()
             yield first
         finally:
             self._entered -= 1
@@ -55,10 +54,30 @@ class Lifecycle:
                         await _to_the_end(runtime.stop())
                     finally:
                         self.runtime = None
+                        within = runtime.left()
             finally:
                 scope.users -= 1
                 if scope.users == 0:
-                    await _to_the_end(process.close_scope(scope))
+                    await _to_the_end(process.close_scope(scope, within))
+
+    async def _ensure_worker(self) -> None:
+        """Start the worker, or wait while another context does; if that one fails, this one tries itself."""
+        while True:
+            if self._starting:
+                await asyncio.sleep(_STEP)
+                continue
+            built = self._build() if self.runtime is None else None
+            if built is None:
+                return
+            self._starting, self.runtime = True, built
+            try:
+                await built.start()
+            except BaseException:
+                self.runtime = None
+                raise
+            finally:
+                self._starting = False
+            return
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:

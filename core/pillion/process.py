@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pillion.client import Client
 from pillion.errors import ConfigurationError
-from pillion.resource import LoopResources
+from pillion.resource import CLOSE_TIMEOUT, LoopResources
 from pillion.store.base import Hint, Link, Store
 from pillion.waits import Waits
 
@@ -61,13 +61,13 @@ class Scope:
         if self._keeper is None and self._keeping is None:
             self._keeping = self.loop.create_task(self.keep(close), name="pillion-keeper")
 
-    async def aclose(self) -> None:
-        """Close resources in reverse order, then the link."""
+    async def aclose(self, within: float = CLOSE_TIMEOUT) -> None:
+        """Close resources in reverse order, in `within` seconds all together, then the link."""
         if self._listener is not None:
             self._listener.cancel()
             await asyncio.wait([self._listener], timeout=1.0)
             self._listener = None
-        await self.resources.aclose()
+        await self.resources.aclose(within)
         await self.client.aclose()
 
 
@@ -89,6 +89,7 @@ class Process:
         self._scopes: dict[asyncio.AbstractEventLoop, Scope] = {}
         self._holds = 0  # a running worker holds the store open
         self._blocking: BlockingLoop | None = None
+        self._at_exit = False  # closing at the interpreter's exit is arranged
         self._calls = 0  # that wait for the blocking loop
 
     @property
@@ -131,12 +132,12 @@ class Process:
             await scope.keep(self.close_scope)
         return scope
 
-    async def close_scope(self, scope: Scope) -> None:
-        """Close what one loop has open; with the last one the store closes too."""
+    async def close_scope(self, scope: Scope, within: float = CLOSE_TIMEOUT) -> None:
+        """Close what one loop has open, its resources within so many seconds; with the last one the store closes."""
         with self._lock:
             if self._scopes.get(scope.loop) is scope:
                 del self._scopes[scope.loop]
-        await scope.aclose()
+        await scope.aclose(within)
         await self._close_if_unused()
 
     def _forget_closed_loops(self) -> None:
@@ -177,7 +178,9 @@ class Process:
         with self._lock:
             if self._blocking is None:
                 self._blocking = BlockingLoop()
-                atexit.register(self._close_at_exit)
+                if not self._at_exit:
+                    self._at_exit = True
+                    atexit.register(self._close_at_exit)
             blocking = self._blocking
             self._calls += 1
         try:

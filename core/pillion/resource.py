@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, overload
@@ -16,6 +17,7 @@ from pillion.inject.solve import Overrides
 T = TypeVar("T")
 
 CLOSE_TIMEOUT: Final = 3.0  # seconds that one resource may take to close
+_AT_LEAST: Final = 0.05  # seconds for each, when the time for all of them is used up
 _CANCEL_GRACE: Final = 1.0  # seconds more, once its closing was cancelled
 
 _log: Final = logging.getLogger("pillion")
@@ -138,19 +140,19 @@ class _Keeper:
             self.value.set_exception(error)
             self.value.exception()  # seen: those who wait get it, but perhaps nobody does any more
 
-    async def close(self) -> None:
-        """Close within `CLOSE_TIMEOUT`, or leave it behind and say so. Raises nothing."""
+    async def close(self, within: float) -> None:
+        """Close in `within` seconds, or leave it behind and say so. Raises nothing."""
         self._closing.set()
         if not self.value.done():
             self.task.cancel()
-        done, _ = await asyncio.wait({self.task}, timeout=CLOSE_TIMEOUT)
+        done, _ = await asyncio.wait({self.task}, timeout=within)
         if not done:
             self.task.cancel()
-            done, _ = await asyncio.wait({self.task}, timeout=_CANCEL_GRACE)
+            done, _ = await asyncio.wait({self.task}, timeout=min(within, _CANCEL_GRACE))
             _log.warning(
                 "The resource %s took more than %g s to close and was %s",
                 self.name,
-                CLOSE_TIMEOUT,
+                round(within, 2),
                 "cancelled" if done else "left behind",
             )
 
@@ -177,10 +179,13 @@ class LoopResources:
             return cast("T", keeper.value.result())
         return cast("T", await asyncio.shield(keeper.value))
 
-    async def aclose(self) -> None:
-        """Close all, the last opened first, each bounded. Goes on to the end when cancelled, then says so."""
+    async def aclose(self, within: float = CLOSE_TIMEOUT) -> None:
+        """Close all, the last opened first, in about `within` seconds all together.
+
+        Goes on to the end when cancelled, then says so.
+        """
         if self._closer is None:
-            self._closer = asyncio.create_task(self._close_all(), name="pillion-close-resources")
+            self._closer = asyncio.create_task(self._close_all(within), name="pillion-close-resources")
         cancelled: asyncio.CancelledError | None = None
         while not self._closer.done():
             try:
@@ -205,11 +210,16 @@ class LoopResources:
         if later := {other.task for other in self._order[self._order.index(keeper) + 1 :]}:
             await asyncio.wait(later, timeout=CLOSE_TIMEOUT)
 
-    async def _close_all(self) -> None:
+    async def _close_all(self, within: float) -> None:
+        over = time.monotonic() + within
+
+        def left() -> float:
+            return min(CLOSE_TIMEOUT, max(over - time.monotonic(), _AT_LEAST))
+
         for keeper in [keeper for keeper in self._keepers.values() if keeper not in self._order]:
-            await keeper.close()  # still opening
+            await keeper.close(left())  # still opening
         while self._order:
             keeper = self._order[-1]
-            await keeper.close()
+            await keeper.close(left())
             if self._order and self._order[-1] is keeper:  # left behind
                 self._order.pop()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 import sqlite3
 import threading
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -448,3 +451,126 @@ def test_a_backoff_that_no_store_could_keep_is_refused(wrong: dict[str, float]) 
 
 def test_a_backoff_that_overflows_is_its_cap() -> None:
     assert Backoff(factor=1e10, jitter=0.0).delay_us(60, lambda: 0.0) == 3_600_000_000
+
+
+async def test_p14_a_job_that_waits_for_a_thread_does_not_time_out_before_it_began(url: str) -> None:
+    """Rows stored when the task was `async def` bring more claims than there are threads."""
+    jobs = Jobs(url, threads=1, max_attempts=1)
+    end = threading.Event()
+    before = Jobs(url, worker=False)
+
+    @before.task(name="changed")
+    async def was_async() -> int:
+        return 0
+
+    @jobs.task(name="changed", timeout=0.3)
+    def now_def() -> int:
+        assert end.wait(WAIT)
+        return 1
+
+    async with before.client():
+        stored = await before.enqueue_many(was_async.bind() for _ in range(3))
+    async with jobs.worker():
+        await _until(lambda: len(jobs._lifecycle.runtime.running()) == 3)  # type: ignore[union-attr]
+        await asyncio.sleep(0.8)  # more than the timeout and two looks of the watchdog
+        end.set()
+        for job in stored:
+            assert await job.result(WAIT) is not None
+            await job.refresh()
+            assert (job.state, job.failures) == ("succeeded", 0)
+
+
+async def test_p19_a_hang_up_that_the_app_handles_itself_drains_nothing(url: str) -> None:
+    heard: list[int] = []
+    previous = signal.signal(signal.SIGHUP, lambda number, _frame: heard.append(number))
+    jobs = Jobs(url)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    try:
+        async with jobs.worker():
+            os.kill(os.getpid(), signal.SIGHUP)
+            await _until(lambda: heard)
+            assert await (await one.enqueue()).result(WAIT) == 1
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+async def test_a_second_entry_takes_over_when_the_first_ones_start_is_cancelled(url: str) -> None:
+    jobs = Jobs(url)
+
+    @jobs.task
+    async def one() -> int:
+        return 1
+
+    async def enter() -> int:
+        async with jobs.worker():
+            return await (await one.enqueue()).result(WAIT)
+
+    first = asyncio.create_task(enter())
+    await asyncio.sleep(0)
+    second = asyncio.create_task(enter())
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await asyncio.wait_for(second, WAIT) == 1
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_p13_slow_resources_of_the_app_share_what_is_left_of_the_drains_time(url: str) -> None:
+    jobs = Jobs(url, drain_timeout=0)
+
+    async def slow() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(60)
+
+    resources = [jobs.resource(slow) for _ in range(3)]
+    async with jobs.worker():
+        for resource in resources:
+            await resource()
+        asked = time.monotonic()
+    assert time.monotonic() - asked < 2 + 1.5  # each is told to stop, and given a moment more
+
+
+async def test_what_a_dead_identity_claimed_at_the_last_moment_is_not_run_beside_its_rescuer(url: str) -> None:
+    jobs = Jobs(url, poll_interval=0.05)
+    starts: list[int] = []
+
+    @jobs.task
+    async def note() -> None:
+        starts.append(1)
+
+    async with jobs.worker():
+        runtime = jobs._lifecycle.runtime
+        assert runtime is not None
+        store = jobs._grounds[-1].process().store
+        first = runtime.identity
+        assert first is not None
+        caught = asyncio.Event()
+
+        async def hold(name: str) -> None:
+            if name == "exchange.after" and not caught.is_set() and await _running(store):
+                loop.call_soon_threadsafe(caught.set)
+                runtime.bury(first)  # the answer is under way: a sibling has taken this process for dead
+
+        loop = asyncio.get_running_loop()
+        store.checkpoint = hold
+        try:
+            job = await note.enqueue()
+            await asyncio.wait_for(caught.wait(), WAIT)
+        finally:
+            store.checkpoint = None
+        scope = await jobs._grounds[-1].process().borrowed()
+        assert await (await scope.client.link()).condemn(first.id, None)
+        await job.result(WAIT)
+    assert starts == [1]
+
+
+async def _running(store: Any) -> bool:
+    checkpoint, store.checkpoint = store.checkpoint, None
+    try:
+        return any(row.running for row in await (await store.link()).queues(10))
+    finally:
+        store.checkpoint = checkpoint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,13 +20,13 @@ CURRENT: ContextVar[Attempt] = ContextVar("pillion_attempt")
 class Attempt:
     """`stop` says why its code was asked to end; None: it was not."""
 
-    __slots__ = ("begun", "claim", "coroutine", "loop", "started", "stop", "task", "thread", "timer", "worker")
+    __slots__ = ("begun", "claim", "coroutine", "loop", "since", "stop", "task", "thread", "timer", "worker")
 
     def __init__(self, claim: Claim, task: Task[..., Any], worker: str) -> None:
         self.claim = claim
         self.task = task
         self.worker = worker  # the id it was claimed under
-        self.started = time.monotonic()
+        self.since = 0.0  # monotonic; when its code began on a thread; 0: it waits for one
         self.stop: Stop | None = None
         self.begun = False  # its coroutine has taken its first step
         self.loop: asyncio.AbstractEventLoop | None = None  # where its coroutine lives

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pillion import eager
@@ -89,6 +90,12 @@ class Attempts:
                 log.warning("job %s of %s is no longer ours in the store; it is asked to stop", claim.id, claim.task)
                 attempt.ask_soon("lost")
 
+    def abandon(self) -> None:
+        """The present id was declared dead: ask what was claimed under it to stop."""
+        for attempt in self._current():
+            if attempt.stop is None:
+                attempt.ask_soon("lost")
+
     def _current(self) -> list[Attempt]:
         """Those claimed under the present id: what ran when an earlier one was declared dead is not ours any more."""
         return [attempt for attempt in list(self.running) if attempt.worker == self._worker]
@@ -98,9 +105,15 @@ class Attempts:
         coroutine = eager.start(run, loop, contextvars.Context())
         if not coroutine.done():
             attempt.coroutine = coroutine
+            if not eager.EAGER:  # cancelled by foreign code before its first step, it would end unseen
+                coroutine.add_done_callback(partial(self._never_began, attempt))
             timeout = self._runtime.runner.timeout(attempt)
             if timeout is not None and not attempt.thread:
                 attempt.timer = loop.call_later(timeout, attempt.timed_out)
+
+    def _never_began(self, attempt: Attempt, _coroutine: asyncio.Task[None]) -> None:
+        if not attempt.begun and attempt in self.running:
+            self._finish(attempt, self._runtime.runner.ended_by(attempt, asyncio.CancelledError()))
 
     def _finish(self, attempt: Attempt, settlement: Settlement) -> None:
         """An attempt's code has ended, on this loop."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from pillion.model import FINAL, Claim, Kind, Settlement, Want
+from pillion.model import Claim, Kind, Settlement, Want
 from pillion.policy.claims import more_expected
 from pillion.process import Scope
 from pillion.store.base import Link
@@ -262,12 +262,18 @@ class JobLoop:
                 raise
             finally:
                 self._flying = 0
+            if _buried(identity):  # declared dead while the answer was under way: what it brought runs elsewhere
+                slots.settle(wants, ())
+                outbox.clear()
+                return
             slots.settle(wants, answer.claims)
             self._broken = None
             if batch:
                 self._settled(batch, answer.refused)
             if answer.claims:
                 self._attempts.start(answer.claims, loop, resources)
+                if _buried(identity):  # … or while they were started
+                    self._attempts.abandon()
             self._decide_look(wants, answer.claims, settled, nudges)
             if answer.standing == "dead":
                 runtime.bury(identity)
@@ -283,7 +289,7 @@ class JobLoop:
         wide = now >= self._wide_at
         if wide:
             self._wide_at = now + _WIDE_EVERY
-        return runtime.slots.reserve(_ALL_KINDS if wide else runtime.kinds, suspect=wide)
+        return runtime.slots.reserve(runtime.runnable(_ALL_KINDS if wide else runtime.kinds), suspect=wide)
 
     def _decide_look(
         self, wants: Sequence[Want], claims: Sequence[Claim], settled: Sequence[Settlement], nudges: int
@@ -313,8 +319,8 @@ class JobLoop:
         logbook.tell_outcomes(batch)
         if refused:
             log.warning("%d outcomes came too late: those jobs run elsewhere by now", len(refused))
-        if runtime.process.waits:
-            runtime.process.waits.ended(job_id for settlement, job_id in batch if settlement.state in FINAL)
+        if runtime.process.waits:  # one that was to wait again may have been cancelled by a wish
+            runtime.process.waits.ended(job_id for _, job_id in batch)
         for settlement, _ in batch:
             if settlement.state == "scheduled":
                 runtime.scheduled_in(settlement.delay_us)
@@ -357,3 +363,8 @@ class JobLoop:
         if self._link is not None and idle != self._told_idle:
             self._told_idle = idle
             self._link.idle(idle)
+
+
+def _buried(identity: Identity) -> bool:
+    """Whether another thread has declared it dead meanwhile."""
+    return identity.dead

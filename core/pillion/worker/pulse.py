@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pillion.worker.runtime import Runtime
 
 log = logging.getLogger("pillion")
+_LONG = 2.0  # seconds between tries at a store
 Ts = TypeVarTuple("Ts")
 
 
@@ -115,8 +116,17 @@ class Pulse:
             try:
                 await self.runtime.process.store.open()
                 self.link = await self.runtime.process.store.link()
-            except ConfigurationError as error:  # a wrong schema among them: trying again is of no use
-                self.fatal = error
+            except ConfigurationError as error:  # a wrong schema among them
+                if not self.runtime.started:
+                    self.fatal = error  # trying again is of no use: the start fails with it
+                else:
+                    # Found later it is no outage and no end either: somebody may put it right while the app serves.
+                    if self.away != str(error):
+                        log.error("no jobs run in this process: %s", error)
+                    self.away = str(error)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._end.wait(), _LONG)
+                    continue
             except (StoreAway, StoreContended) as error:
                 if self.away is None and not self.runtime.settings.require_store:
                     log.warning("the store cannot be reached (%s); the app serves without it and tries again", error)

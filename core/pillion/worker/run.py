@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import logging
 import random
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from types import CoroutineType
@@ -150,6 +151,7 @@ class Runner:
         """Run a `def` task on the calling thread."""
         task = attempt.task
         CURRENT.set(attempt)
+        attempt.since = time.monotonic()
         try:
             self._check_may_begin(attempt)
             args, kwargs = task.codec.decode(attempt.claim.args)

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from pillion.announce import announce, be_seen
 from pillion.errors import StoreAway
 from pillion.host import boot_id
 from pillion.model import Kind, Settlement, WorkerInfo
+from pillion.policy import transitions
 from pillion.process import Process
 from pillion.settings import Settings
 from pillion.worker import advice, status
@@ -52,6 +53,7 @@ class Runtime:
     ) -> None:
         self.settings = settings
         self.process = process
+        self.started = False  # the start is over: from now on nothing is fatal
         self.draining = False
         self.identity: Identity | None = None
         self.own_ids: set[str] = set()
@@ -97,6 +99,7 @@ class Runtime:
             raise
         for loop in self.loops:
             loop.start()
+        self.started = True
         self.signals_note = WATCHER.add(self)
         announce(status.start_line(self))
         tasks = list(dict.fromkeys(self._tasks.values()))
@@ -128,6 +131,10 @@ class Runtime:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(over - time.monotonic(), _STEP)):
                 await self.process.unhold()
+
+    def left(self) -> float:
+        """Seconds that closing what jobs and routes used may take, after `stop`."""
+        return max(self.drain.began + self.settings.drain_timeout + GRACE - time.monotonic(), _AT_LEAST)
 
     async def _registered(self) -> None:
         """Wait until this process is registered, so that the first request finds it ready; bounded."""
@@ -184,6 +191,13 @@ class Runtime:
             self._kinds_of = len(self._tasks)
             self._kinds = tuple(dict.fromkeys(task.kind for task in self._tasks.values()))
         return self._kinds
+
+    def runnable(self, kinds: Sequence[Kind]) -> Sequence[Kind]:
+        """Those of `kinds` that can run: none of the app's loop once that is closed."""
+        if self.app_loop is not None and not self.app_loop.is_closed():
+            return kinds
+        gone = ("app", "async") if self.settings.loop == "app" else ("app",)
+        return [kind for kind in kinds if kind not in gone]
 
     def find(self, name: str) -> Task[..., Any] | None:
         """The task of that name or alias."""
@@ -299,8 +313,10 @@ class Runtime:
                 if timeout is not None:
                     attempt.timer = app_loop.call_later(timeout, attempt.timed_out)
 
-        with suppress(RuntimeError):
+        try:
             app_loop.call_soon_threadsafe(begin)
+        except RuntimeError:  # that loop is closed, though another context keeps the worker: `runnable` asks no more
+            finish(attempt, transitions.released(attempt.claim, self.runner.retention))
 
     def report(self) -> str:
         """What the beat says of this worker, as JSON."""

@@ -16,9 +16,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, Final, Protocol
 
-_SIGNALS: Final = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
-)
+_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name))
 
 
 _UNDER: Final = "pillion_previous"  # attribute of our handlers: the one they stand in front of
@@ -93,8 +91,6 @@ class SignalWatcher:
             previous = getattr(previous, _UNDER)
         if previous is None or previous == signal.SIG_IGN:
             return
-        if previous == signal.SIG_DFL and number == getattr(signal, "SIGHUP", None):
-            return  # a hang-up ends a script at once by choice of its user; nothing is lost that a crash would not lose
 
         def handler(received: int, frame: FrameType | None) -> None:
             try:

@@ -86,7 +86,7 @@ class Siblings:
         while True:
             folder = runtime.process.store.host_folder
             if folder is None or not runtime.settings.certificates or not certificate.supported():
-                await asyncio.sleep(3600)
+                await asyncio.sleep(60)
                 continue
             own = runtime.identity.id if runtime.identity else ""
             workers = [worker for worker in certificate.workers_of(folder) if worker != own]

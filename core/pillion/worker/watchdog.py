@@ -40,9 +40,9 @@ class Watchdog:
             for loop in self._runtime.loops:
                 self._look(loop, now)
             for attempt in self._runtime.running():
-                if attempt.thread and attempt.stop is None:
+                if attempt.thread and attempt.since and attempt.stop is None:
                     timeout = self._runtime.runner.timeout(attempt)
-                    if timeout is not None and now - attempt.started > timeout:
+                    if timeout is not None and now - attempt.since > timeout:
                         attempt.stop = "timeout"
                         log.warning(
                             "job %s of %s timed out after %g s and still runs: a thread cannot be stopped; "

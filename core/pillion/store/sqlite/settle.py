@@ -110,8 +110,7 @@ def _write(desk: Desk, items: Sequence[tuple[str, int, Settlement]], stamp: int)
             )  # fmt: skip
             if item.state == "queued":
                 desk.ready = True
-            else:
-                desk.ended = True
+            desk.ended = True  # or it may have: a cancel wish ends what was to wait again
         written += desk.run_text(text, padded(values, len(part), 13, size))
     free_keys(desk, [item for _, _, item in items])
     return written

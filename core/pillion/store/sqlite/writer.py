@@ -130,6 +130,8 @@ class Writer:
                 desk.close()
             self._signals.finish()
             self._ended.set()
+            # What broke off this thread left somebody waiting, perhaps; who has an answer already keeps it.
+            self._answer((request, self._closed()) for request in waiting)
             self._refuse_waiting()
 
     def _take(self, block: bool) -> list[Request | Pause | None]:
@@ -187,7 +189,8 @@ class Writer:
                     continue
             self._answer((request, self._mapped(outcome)) for request, outcome in outcomes)
             if desk.ready or desk.ended or desk.more:
-                self._signals.committed(ready=desk.ready, ended=desk.ended, more=desk.more)
+                with suppress(OSError):  # a hint that cannot be sent is made up for by polling
+                    self._signals.committed(ready=desk.ready, ended=desk.ended, more=desk.more)
                 desk.ready = desk.ended = desk.more = False
         if beats and not desk.broken:
             with suppress(sqlite3.Error):  # the next beat tries again
