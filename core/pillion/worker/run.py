@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pillion import failure
 from pillion.errors import ArgumentError, Draining
@@ -242,7 +242,7 @@ def _comes_of_the_drain(error: BaseException) -> bool:
         seen.append(each)
         todo += (each.__cause__, each.__context__)
         if isinstance(each, BaseExceptionGroup):
-            todo += each.exceptions
+            todo += cast("BaseExceptionGroup[BaseException]", each).exceptions
     return False
 
 
