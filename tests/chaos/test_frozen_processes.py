@@ -69,7 +69,7 @@ def test_when_all_processes_freeze_together_no_job_runs_twice(site: Site) -> Non
 
 
 def test_another_writer_that_holds_the_database_for_long_costs_no_lease(site: Site) -> None:
-    """Pitfall 37: one heartbeat waited 15 s behind another writer, the claim expired under a healthy process."""
+    """Seen elsewhere: one heartbeat waited 15 s behind another writer, the claim expired under a healthy process."""
     lease = 3
     server = site.server(workers=2, lease=lease)
     time.sleep(lease)
@@ -87,7 +87,7 @@ def test_another_writer_that_holds_the_database_for_long_costs_no_lease(site: Si
 
 
 def test_jobs_that_block_their_loop_or_run_long_keep_their_lease(site: Site) -> None:
-    """Pitfalls 4 and 6: the renewal shared a loop with a blocking handler, or the visibility time was fixed; a peer
+    """Seen elsewhere: the renewal shared a loop with a blocking handler, or the visibility time was fixed; a peer
     took the job over and its effects happened twice."""
     lease = 2
     server = site.server(workers=4, lease=lease)

@@ -159,7 +159,7 @@ def test_a_job_that_kills_its_process_drags_no_neighbour_down(site: Site, tell: 
 
 
 def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
-    """Pitfall 49: who rescues belongs to nobody. Two processes die one after the other, the second while it has just
+    """Seen elsewhere: who rescues belongs to nobody. Two processes die one after the other, the second while it has just
     taken over from the first; the rest goes on without either."""
     server = site.server(workers=4, concurrency=8)
     given = server.enqueue("nap", 20, seconds=1.5)
@@ -176,7 +176,7 @@ def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
 
 
 def test_a_rescue_needs_no_free_slot(site: Site) -> None:
-    """Pitfall 49: the sweep is no job. Siblings whose slots are all taken still free a dead process's jobs."""
+    """Seen elsewhere: the sweep is no job. Siblings whose slots are all taken still free a dead process's jobs."""
     server = site.server(workers=3, concurrency=4)
     given = server.enqueue("nap", 12, seconds=4)
     until(lambda: len(site.ledger.running()) == 12, "12 running jobs")
@@ -191,7 +191,7 @@ def test_a_rescue_needs_no_free_slot(site: Site) -> None:
 
 
 def test_a_lost_job_is_tried_again_and_its_history_says_why(site: Site) -> None:
-    """Pitfall 71: attempts were configured, the process died, and the job went straight to failed."""
+    """Seen elsewhere: attempts were configured, the process died, and the job went straight to failed."""
     server = site.server(workers=2)
     given = server.enqueue("nap_five", 1, seconds=2)
     ((ref, job_id),) = given.items()
@@ -205,7 +205,7 @@ def test_a_lost_job_is_tried_again_and_its_history_says_why(site: Site) -> None:
 
 
 def test_a_unique_key_does_not_outlive_the_crash_of_its_holder(site: Site) -> None:
-    """Pitfall 48: a lock survived its holder and every later enqueue was refused until somebody deleted it."""
+    """Seen elsewhere: a lock survived its holder and every later enqueue was refused until somebody deleted it."""
     server = site.server(workers=2)
     first = server.post("/keyed/nap/one", {"seconds": 1.5}, key="report").json()
     assert first["created"]
@@ -228,7 +228,7 @@ def test_a_unique_key_does_not_outlive_the_crash_of_its_holder(site: Site) -> No
 
 
 def test_a_forked_child_does_not_hide_the_death_of_its_parent(site: Site) -> None:
-    """Pitfall 7 of certificates: a child that a job forked inherits the lock's descriptor, and would keep it alive."""
+    """Seen elsewhere: a child that a job forked inherits the lock's descriptor, and would keep it alive."""
     server = site.server(workers=2)
     forks = server.enqueue("fork_child", 2, seconds=20)
     site.ledger.await_all("forked", list(forks))
@@ -252,7 +252,7 @@ def test_a_forked_child_does_not_hide_the_death_of_its_parent(site: Site) -> Non
 
 
 def test_the_servers_watchdog_kill_costs_one_attempt_and_the_job_runs_elsewhere(site: Site) -> None:
-    """Pitfall 21: a job keeps the interpreter's lock, the server's parent gets no answer and kills the process."""
+    """Seen elsewhere: a job keeps the interpreter's lock, the server's parent gets no answer and kills the process."""
     site.server("--timeout-worker-healthcheck", "2", workers=2)
     marker = site.folder / "held-once"
     given = site.enqueue("hold_gil_once", 1, "held", seconds=9, marker=str(marker))

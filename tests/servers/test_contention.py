@@ -22,7 +22,7 @@ WOKEN = 0.5  # seconds, on a busy machine; beats would find the same job within 
 def test_eight_processes_enqueue_claim_and_finish_without_a_locked_error(
     site: Site, tell: Callable[[str], None]
 ) -> None:
-    """Pitfall 9: in spite of a busy timeout "database is locked" reached claims and API calls."""
+    """Seen elsewhere: in spite of a busy timeout "database is locked" reached claims and API calls."""
     processes, cycles = 8, 2000
     script = site.script("many.py", processes, 1, cycles, 32)
     refs = [f"r0-p{child}-{number}" for child in range(processes) for number in range(cycles)]
@@ -47,7 +47,7 @@ def test_eight_processes_enqueue_claim_and_finish_without_a_locked_error(
 
 
 def test_sixteen_processes_claim_each_of_20000_jobs_once(site: Site, tell: Callable[[str], None]) -> None:
-    """Pitfall 60: a row was selected and then updated, and two workers ran the same job."""
+    """Seen elsewhere: a row was selected and then updated, and two workers ran the same job."""
     given: dict[str, str] = {}
     for part in range(20):
         given |= site.enqueue("nap", 1000, f"claim-{part}", seconds=0)
@@ -63,7 +63,7 @@ def test_sixteen_processes_claim_each_of_20000_jobs_once(site: Site, tell: Calla
 
 
 def test_a_cancelled_job_never_starts_however_the_race_ends(site: Site) -> None:
-    """Pitfall 60: a cancel was overwritten by a claim. What `cancel()` calls cancelled has no run."""
+    """Seen elsewhere: a cancel was overwritten by a claim. What `cancel()` calls cancelled has no run."""
     given: dict[str, str] = {}
     for part in range(3):
         given |= site.enqueue("nap", 1000, f"race-{part}", seconds=0)
@@ -92,7 +92,7 @@ def test_a_cancelled_job_never_starts_however_the_race_ends(site: Site) -> None:
 
 
 def test_a_sweep_in_a_tight_loop_takes_no_job_from_the_living(site: Site) -> None:
-    """Pitfall 35: a job claimed a moment ago was swept, or its claim inherited the heartbeat of the run before."""
+    """Seen elsewhere: a job claimed a moment ago was swept, or its claim inherited the heartbeat of the run before."""
     given: dict[str, str] = {}
     for part in range(10):
         given |= site.enqueue("nap", 1000, f"sweep-{part}", seconds=0)
@@ -155,7 +155,7 @@ def test_a_def_job_finds_a_free_thread_in_another_process_at_once(site: Site) ->
 
 
 def test_a_busy_process_does_not_hold_back_what_others_could_run(site: Site, tell: Callable[[str], None]) -> None:
-    """Pitfall 68: one worker had prefetched most of the queue while the others idled."""
+    """Seen elsewhere: one worker had prefetched most of the queue while the others idled."""
     given = site.enqueue("nap", 24, "fair", seconds=1)
     script = site.script("many.py", 4, 1, 0, 1)
     site.ledger.await_all("end", list(given), 30)

@@ -96,7 +96,7 @@ def test_nothing_starts_after_the_line_when_jobs_block_their_loop(site: Site) ->
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_long_jobs_go_back_within_the_limit_and_run_after_the_restart(site: Site, workers: int) -> None:
-    """Pitfalls 2 and 56: jobs longer than the drain, async and def, on either loop, one that swallows a cancellation.
+    """Seen elsewhere: jobs longer than the drain, async and def, on either loop, one that swallows a cancellation.
     The process goes within the limit and its grace; they are handed back free of charge."""
     limit = 2
     server = site.server(workers=workers, drain_timeout=limit)
@@ -214,7 +214,7 @@ def test_a_second_interrupt_loses_nothing(site: Site, stream: bool) -> None:
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_ends_an_idle_server_at_once(site: Site, number: signal.Signals, loop: str) -> None:
-    """Pitfall 11: the library's handlers replaced the server's, so Ctrl-C left a hung process."""
+    """Seen elsewhere: the library's handlers replaced the server's, so Ctrl-C left a hung process."""
     server = site.server("--loop", loop)
     sent = server.signal(number)
     code = server.await_exit()
@@ -237,7 +237,7 @@ def test_an_interrupt_from_a_terminal_reaches_all_and_ends_all(site: Site) -> No
 
 
 def test_deploys_cost_no_attempt(site: Site) -> None:
-    """Pitfall 19: three graceful restarts during one job with max_attempts=2; cancellations used to count as tries."""
+    """Seen elsewhere: three graceful restarts during one job with max_attempts=2; cancellations used to count as tries."""
     ((ref, job_id),) = site.enqueue("nap_two", 1, "deployed", seconds=60).items()
     for restart in range(1, 4):
         server = site.server(drain_timeout=0.5)
@@ -364,7 +364,7 @@ def test_a_request_that_waits_for_a_result_ends_with_the_drain(site: Site) -> No
 
 
 def test_start_and_drain_lines_show_under_plain_uvicorn(site: Site) -> None:
-    """Pitfalls 56 and 62: nobody configured logging. The start line names the absolute path of a relative URL and the
+    """Seen elsewhere: nobody configured logging. The start line names the absolute path of a relative URL and the
     drain limit."""
     site.url = "sqlite:///queue/../jobs.db"
     (site.folder / "queue").mkdir()

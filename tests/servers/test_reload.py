@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(60)]
 
 
 def test_reload_is_not_held_up_by_running_jobs_and_leaves_no_process_behind(site: Site) -> None:
-    """Pitfall 25: with a thread or a long job alive the old process never ended, and the port stayed taken."""
+    """Seen elsewhere: with a thread or a long job alive the old process never ended, and the port stayed taken."""
     code = site.folder / "code"
     shutil.copytree(APPS, code)
     limit = 2

@@ -32,7 +32,7 @@ def _times(server: Server, path: str, seconds: float) -> list[float]:
 
 
 def test_requests_do_not_wait_for_async_jobs_that_block(site: Site, tell: Callable[[str], None]) -> None:
-    """Pitfall 5: a blocking call in `async def` froze every request for as long as it blocked. Here jobs in all slots
+    """Seen elsewhere: a blocking call in `async def` froze every request for as long as it blocked. Here jobs in all slots
     block, longer than the lease at that, and no request waits for one of them."""
     block = 1.5
     server = site.server(lease=1, concurrency=4)
@@ -56,7 +56,7 @@ def test_requests_do_not_wait_for_async_jobs_that_block(site: Site, tell: Callab
 
 
 def test_def_jobs_do_not_use_up_the_servers_threads(site: Site) -> None:
-    """Pitfall 69: sync background work ran in the server's own pool of 40 threads, and sync routes waited for it."""
+    """Seen elsewhere: sync background work ran in the server's own pool of 40 threads, and sync routes waited for it."""
     nap = 4.0
     server = site.server(threads=50)
     given = server.enqueue("nap_def", 50, seconds=nap)
@@ -71,7 +71,7 @@ def test_def_jobs_do_not_use_up_the_servers_threads(site: Site) -> None:
 
 
 def test_a_client_that_goes_away_does_not_take_its_job_along(site: Site) -> None:
-    """Pitfall 26: clients close right after the response, or before it; the job was cancelled with the request."""
+    """Seen elsewhere: clients close right after the response, or before it; the job was cancelled with the request."""
     server = site.server()
     host, port = server.http.base_url.host, server.http.base_url.port
     assert port is not None
@@ -90,7 +90,7 @@ def test_a_client_that_goes_away_does_not_take_its_job_along(site: Site) -> None
 
 
 def test_cancelling_ends_what_can_be_ended(site: Site) -> None:
-    """Pitfall 72: aborting did nothing visible for queued, deferred and running jobs."""
+    """Seen elsewhere: aborting did nothing visible for queued, deferred and running jobs."""
     server = site.server(concurrency=1)
     running = server.enqueue("nap", 1, "running", seconds=30)
     site.ledger.await_all("start", list(running))
@@ -126,7 +126,7 @@ def test_health_of_a_healthy_server_passes_and_names_no_secrets(site: Site) -> N
 
 
 def test_health_fails_when_a_job_loop_is_gone_while_http_lives(site: Site) -> None:
-    """Pitfall 12: the health endpoint only proved that HTTP answers."""
+    """Seen elsewhere: the health endpoint only proved that HTTP answers."""
     server = site.server(workers=1, app="broken_app:app")
     assert server.get("/jobs/health").status_code == 200
     assert server.post("/break").status_code == 200
@@ -138,7 +138,7 @@ def test_health_fails_when_a_job_loop_is_gone_while_http_lives(site: Site) -> No
 
 
 def test_jobs_that_nobody_serves_show_in_health(site: Site) -> None:
-    """Pitfall 83: an enqueue succeeded, nothing consumed it, and nothing hinted at that."""
+    """Seen elsewhere: an enqueue succeeded, nothing consumed it, and nothing hinted at that."""
     server = site.server()
     site.enqueue("unheard_of", 3, "nobody")
     found = until(lambda: (seen := _verdict(server))[1] != "pass" and seen, "health says so", 15)  # type: ignore[misc]
@@ -150,7 +150,7 @@ def test_jobs_that_nobody_serves_show_in_health(site: Site) -> None:
 
 
 def test_a_database_that_is_locked_at_the_start_keeps_no_server_from_serving(site: Site) -> None:
-    """Pitfall 80: the queue's store was away at boot and the web server did not come up, or never recovered."""
+    """Seen elsewhere: the queue's store was away at boot and the web server did not come up, or never recovered."""
     other = sqlite3.connect(site.folder / "jobs.db", isolation_level=None)
     other.execute("PRAGMA journal_mode=WAL")
     other.execute("BEGIN EXCLUSIVE")
@@ -167,7 +167,7 @@ def test_a_database_that_is_locked_at_the_start_keeps_no_server_from_serving(sit
 
 
 def test_a_store_that_is_required_and_away_fails_the_start(site: Site) -> None:
-    """Pitfall 80, the strict way: for those who would rather not come up than come up without jobs."""
+    """The strict way: for those who would rather not come up than come up without jobs."""
     other = sqlite3.connect(site.folder / "jobs.db", isolation_level=None)
     other.execute("PRAGMA journal_mode=WAL")
     other.execute("BEGIN EXCLUSIVE")
@@ -190,7 +190,7 @@ def test_a_database_of_another_version_stops_the_start_and_says_what_to_do(site:
 
 
 def test_an_enqueue_says_within_its_deadline_that_the_database_is_locked(site: Site) -> None:
-    """Pitfall 50: the request hung for as long as the store did. Meanwhile the server answers everything else."""
+    """Seen elsewhere: the request hung for as long as the store did. Meanwhile the server answers everything else."""
     server = site.server()
     site.ledger.await_all("end", list(server.enqueue("quick", 1)))
     other = sqlite3.connect(site.folder / "jobs.db", isolation_level=None)
@@ -215,7 +215,7 @@ def test_an_enqueue_says_within_its_deadline_that_the_database_is_locked(site: S
 
 
 def test_a_database_in_memory_says_at_the_start_that_processes_do_not_share_it(site: Site) -> None:
-    """Pitfall 62: an in-memory URL gave every worker a queue of its own, in silence."""
+    """Seen elsewhere: an in-memory URL gave every worker a queue of its own, in silence."""
     site.url = "memory://"
     server = site.server(workers=2)
     until(lambda: len(site.ledger.said("other processes do not see them")) >= 2, "a warning of each process")

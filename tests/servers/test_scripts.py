@@ -91,7 +91,7 @@ def test_an_ignored_signal_stays_ignored(site: Site) -> None:
 
 @pytest.mark.parametrize("how", ["sync", "async", "two loops", "half", "entered"])
 def test_a_process_that_closes_nothing_still_ends(site: Site, how: str) -> None:
-    """Pitfall 52: one connection was left unclosed and its thread kept the interpreter alive, all work done."""
+    """Seen elsewhere: one connection was left unclosed and its thread kept the interpreter alive, all work done."""
     script = site.script("forget.py", how, drain_timeout=1)
     script.await_output("done")
     done = time.monotonic()
@@ -102,7 +102,7 @@ def test_a_process_that_closes_nothing_still_ends(site: Site, how: str) -> None:
 
 
 def test_a_process_forked_after_the_first_enqueue_opens_its_own(site: Site) -> None:
-    """Pitfall 61: a handle that was opened before the fork was shared, and data or locks went wrong."""
+    """Seen elsewhere: a handle that was opened before the fork was shared, and data or locks went wrong."""
     script = site.script("forks.py")
     given = ["before", "after"] + [f"child{child}-{number}" for child in range(4) for number in range(250)]
     site.ledger.await_all("end", given, 40)
@@ -118,7 +118,7 @@ def test_a_process_forked_after_the_first_enqueue_opens_its_own(site: Site) -> N
 
 
 def test_a_job_claimed_by_a_process_that_died_before_it_knew_runs_once(site: Site) -> None:
-    """Pitfall 34: the job was off the queue before anyone owned it, and gone when the process was."""
+    """Seen elsewhere: the job was off the queue before anyone owned it, and gone when the process was."""
     given = site.enqueue("nap", 3, "claimed", seconds=0)
     script = site.script("die_after_claim.py")
     assert script.await_exit() == -signal.SIGKILL
@@ -133,7 +133,7 @@ def test_a_job_claimed_by_a_process_that_died_before_it_knew_runs_once(site: Sit
 
 
 def test_eight_processes_race_to_create_the_database_twenty_times(site: Site) -> None:
-    """Pitfall 22: on an empty database some workers failed with "table already exists", which stops the server."""
+    """Seen elsewhere: on an empty database some workers failed with "table already exists", which stops the server."""
     script = site.script("many.py", 8, 20, 4, 8)
     assert script.await_exit(55) == 0, script.output()[-2000:]
     assert script.output().endswith("failed: 0\n")

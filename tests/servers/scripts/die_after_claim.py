@@ -1,4 +1,4 @@
-"""Dies at the very moment when the store has handed out a job and the process has not yet seen it (pitfall 34)."""
+"""Dies at the very moment when the store has handed out a job and the process has not yet seen it."""
 
 from __future__ import annotations
 

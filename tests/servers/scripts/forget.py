@@ -1,4 +1,4 @@
-"""Uses jobs and closes nothing (pitfall 52). The argument says how; `done` is printed when nothing is left to do."""
+"""Uses jobs and closes nothing. The argument says how; `done` is printed when nothing is left to do."""
 
 from __future__ import annotations
 

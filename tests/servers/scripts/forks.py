@@ -1,4 +1,4 @@
-"""What gunicorn does with a preloaded app: the jobs object was made and used before the fork (pitfall 61)."""
+"""What gunicorn does with a preloaded app: the jobs object was made and used before the fork."""
 
 from __future__ import annotations
 
