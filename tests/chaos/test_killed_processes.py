@@ -159,7 +159,7 @@ def test_a_job_that_kills_its_process_drags_no_neighbour_down(site: Site, tell: 
 
 
 def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
-    """Seen elsewhere: who rescues belongs to nobody. Two processes die one after the other, the second while it has just
+    """Who rescues belongs to nobody. Two processes die one after the other, the second while it has just
     taken over from the first; the rest goes on without either."""
     server = site.server(workers=4, concurrency=8)
     given = server.enqueue("nap", 20, seconds=1.5)

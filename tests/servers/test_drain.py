@@ -237,7 +237,7 @@ def test_an_interrupt_from_a_terminal_reaches_all_and_ends_all(site: Site) -> No
 
 
 def test_deploys_cost_no_attempt(site: Site) -> None:
-    """Seen elsewhere: three graceful restarts during one job with max_attempts=2; cancellations used to count as tries."""
+    """Seen elsewhere: three restarts during one job with max_attempts=2; cancellations used to count as tries."""
     ((ref, job_id),) = site.enqueue("nap_two", 1, "deployed", seconds=60).items()
     for restart in range(1, 4):
         server = site.server(drain_timeout=0.5)

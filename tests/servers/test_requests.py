@@ -32,7 +32,7 @@ def _times(server: Server, path: str, seconds: float) -> list[float]:
 
 
 def test_requests_do_not_wait_for_async_jobs_that_block(site: Site, tell: Callable[[str], None]) -> None:
-    """Seen elsewhere: a blocking call in `async def` froze every request for as long as it blocked. Here jobs in all slots
+    """Seen elsewhere: a blocking call in `async def` froze every request as long as it blocked. Here jobs in all slots
     block, longer than the lease at that, and no request waits for one of them."""
     block = 1.5
     server = site.server(lease=1, concurrency=4)
@@ -56,7 +56,7 @@ def test_requests_do_not_wait_for_async_jobs_that_block(site: Site, tell: Callab
 
 
 def test_def_jobs_do_not_use_up_the_servers_threads(site: Site) -> None:
-    """Seen elsewhere: sync background work ran in the server's own pool of 40 threads, and sync routes waited for it."""
+    """Seen elsewhere: sync background work ran in the server's own pool of 40 threads; sync routes waited for it."""
     nap = 4.0
     server = site.server(threads=50)
     given = server.enqueue("nap_def", 50, seconds=nap)
