@@ -90,7 +90,7 @@ def test_jobs_that_block_their_loop_or_run_long_keep_their_lease(site: Site) -> 
     """Seen elsewhere: the renewal shared a loop with a blocking handler, or the visibility time was fixed; a peer
     took the job over and its effects happened twice."""
     lease = 2
-    server = site.server(workers=4, lease=lease)
+    server = site.server(workers=2, lease=lease)
     blocking = server.enqueue("block", 1, seconds=3 * lease)
     long = server.enqueue("nap", 2, seconds=3 * lease) | server.enqueue("nap_def", 2, seconds=3 * lease)
     given = blocking | long

@@ -130,7 +130,7 @@ def test_after_the_death_of_every_process_a_new_start_runs_all_their_jobs(site: 
     until(lambda: not any(alive(pid) for pid in server.pids()), "the end of all processes")
     assert not site.ledger.of("end")
 
-    again = site.server(workers=4)
+    again = site.server(workers=2)
     site.ledger.await_all("end", list(given))
     jobs = site.await_states(list(given.values()), "succeeded")
     assert set(site.ledger.runs("start", given).values()) == {2}
@@ -162,7 +162,7 @@ def test_killing_a_rescuer_loses_nothing(site: Site) -> None:
     """Who rescues belongs to nobody. Two processes die one after the other, the second while it has just
     taken over from the first; the rest goes on without either."""
     server = site.server(workers=4, concurrency=8)
-    given = server.enqueue("nap", 20, seconds=1.5)
+    given = server.enqueue("nap", 20, seconds=0.8)
     until(lambda: len(site.ledger.running()) == 20, "20 running jobs")
     first, held = _busy_process(site, server, 8)
     os.kill(first, signal.SIGKILL)

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.chaos, pytest.mark.timeout(90)]
 
 
 def test_outcomes_wait_while_nothing_can_be_written_and_are_recorded_once(site: Site) -> None:
-    """Promise 22: a full disk, in effect. Jobs end meanwhile; the server lives; afterwards each has its one outcome."""
+    """A full disk, in effect. Jobs end meanwhile; the server lives; afterwards each has its one outcome."""
     server = site.server()
     # The write-ahead log is past the limit below from now on, the jobs' own lines are not.
     site.enqueue("unheard_of", 1000, "x" * 1000)

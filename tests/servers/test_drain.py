@@ -136,7 +136,7 @@ def test_a_kill_in_mid_drain_still_costs_the_jobs_nothing(site: Site) -> None:
 
 def test_a_sibling_takes_over_what_a_draining_process_hands_back(site: Site) -> None:
     """One of four is told to go, as an orchestrator or `kill` does; the others run what it could not end."""
-    server = site.server(workers=4, drain_timeout=0.5)
+    server = site.server(workers=2, drain_timeout=0.5)
     given = server.enqueue("nap", 40, seconds=2.5)
     site.ledger.await_all("start", list(given))
     leaving = max(server.pids(), key=lambda pid: len(site.ledger.running(pid)))
@@ -171,7 +171,7 @@ def _open_stream(site: Site, server: Server) -> Iterator[Callable[[], None]]:
 
 
 def test_an_open_stream_does_not_keep_the_worker_claiming(site: Site) -> None:
-    """F1: the server calls the lifespan's exit only after its connections have closed, which may be never."""
+    """The server calls the lifespan's exit only after its connections have closed, which may be never."""
     server = site.server()
     with _open_stream(site, server) as end_stream:
         given = server.enqueue("nap", 64, seconds=1)
@@ -193,7 +193,7 @@ def test_an_open_stream_does_not_keep_the_worker_claiming(site: Site) -> None:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "idle"])
 def test_a_second_interrupt_loses_nothing(site: Site, stream: bool) -> None:
-    """F1: with connections open, a second Ctrl-C makes uvicorn leave without `lifespan.shutdown`; without them it waits
+    """With connections open, a second Ctrl-C makes uvicorn leave without `lifespan.shutdown`; without them it waits
     for that. Either way the drain does not wait any longer: what runs is handed back now."""
     server = site.server(drain_timeout=20)
     with _open_stream(site, server) if stream else nullcontext():
@@ -250,7 +250,7 @@ def test_deploys_cost_no_attempt(site: Site) -> None:
 
 
 def test_replacing_processes_one_at_a_time_runs_each_job_once(site: Site) -> None:
-    """F5: on SIGHUP uvicorn's parent replaces its children one by one; old and new run side by side meanwhile."""
+    """On SIGHUP uvicorn's parent replaces its children one by one; old and new run side by side meanwhile."""
     server = site.server(workers=2)
     originals = set(server.pids())
     given: dict[str, str] = {}

@@ -178,7 +178,7 @@ def test_a_store_that_is_required_and_away_fails_the_start(site: Site) -> None:
 
 
 def test_a_database_of_another_version_stops_the_start_and_says_what_to_do(site: Site) -> None:
-    """F4: a failing start stops the whole server, so it must be for good reason and say which."""
+    """A failing start stops the whole server, so it must be for good reason and say which."""
     site.enqueue("nap", 1, "old")
     with sqlite3.connect(site.folder / "jobs.db") as database:
         database.execute("UPDATE meta SET v = '999' WHERE k IN ('version', 'serves_from')")
