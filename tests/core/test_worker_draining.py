@@ -118,6 +118,9 @@ async def test_p13_a_cancelled_lifespan_drains_to_its_end_all_the_same(url: str)
 
     task = asyncio.create_task(lifespan())
     await until(began)
+    async with asyncio.timeout(WAIT):
+        while not job_id:  # the job may begin before its enqueue has returned
+            await asyncio.sleep(0.001)
     task.cancel()
     await asyncio.sleep(0.05)
     task.cancel()  # in mid-drain
