@@ -16,7 +16,6 @@ from pillion.errors import (
     StoreData,
     StoreError,
     StoreUnavailable,
-    UnknownTask,
     WrongSchema,
 )
 from pillion.inject import inject, injected
@@ -50,7 +49,6 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Task",
-    "UnknownTask",
     "WrongSchema",
     "__version__",
     "inject",

@@ -5,7 +5,6 @@ PillionError
 │   └── WrongSchema            the store's schema is of another version
 ├── NotStarted                 the injected handle was used, but no lifespan ran in this process
 ├── ArgumentError              an argument does not fit the task's signature (also a TypeError)
-├── UnknownTask                no task of this name is registered in this process
 ├── StoreError
 │   ├── StoreAway              unreachable for now: the same call may be repeated
 │   │   └── StoreUnavailable   an enqueue's deadline passed: surely not stored
@@ -52,10 +51,6 @@ class ArgumentError(PillionError, TypeError):
     def __init__(self, message: str, parameter: str | None = None) -> None:
         super().__init__(message)
         self.parameter = parameter
-
-
-class UnknownTask(PillionError, LookupError):
-    """No task of this name is registered in this process."""
 
 
 class StoreError(PillionError):

@@ -25,7 +25,6 @@ class Beat:
         self._runtime = pulse.runtime
         self.interval = min(_INTERVAL, self._runtime.settings.lease / 5)
         self.last = 0.0  # monotonic instant of the last answered beat; 0: none yet
-        self.longest_gap = 0.0
         self._soon = asyncio.Event()
         self._names = -1  # how many task names the store knew when they were last read
 
@@ -42,10 +41,7 @@ class Beat:
             report = Report(leaving=runtime.draining, health=runtime.report())
             orders = await self._pulse.link.beat(identity.id, report)
             duty.error = None
-            now = time.monotonic()
-            if self.last:
-                self.longest_gap = max(self.longest_gap, now - self.last)
-            self.last = now
+            self.last = time.monotonic()
             await self._obey(identity, orders)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._soon.wait(), self.interval)

@@ -79,7 +79,6 @@ class Siblings:
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
-        self.seen = 0
 
     async def run(self, duty: Duty) -> None:
         runtime = self._pulse.runtime
@@ -90,7 +89,6 @@ class Siblings:
                 continue
             own = runtime.identity.id if runtime.identity else ""
             workers = [worker for worker in certificate.workers_of(folder) if worker != own]
-            self.seen = len(workers)
             for worker in workers:
                 if worker not in runtime.own_ids and certificate.owner_is_gone(folder, worker):
                     began = time.monotonic()

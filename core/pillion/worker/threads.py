@@ -24,7 +24,6 @@ class DaemonThreads:
         self._idle = 0
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._closed = False
 
     def submit(self, work: Callable[[], object]) -> None:
         """Run `work` on a thread. What it raises is logged, never lost in silence.
@@ -59,17 +58,12 @@ class DaemonThreads:
     def close(self, timeout: float) -> bool:
         """Let idle threads end; wait up to `timeout` seconds in all. False if some still run code."""
         with self._lock:
-            self._closed = True
             threads = list(self._threads)
         for _ in threads:
             self._work.put(None)
         for thread in threads:
             thread.join(timeout / max(len(threads), 1))
         return not any(thread.is_alive() for thread in threads)
-
-    def names(self) -> list[str]:
-        """The threads started so far."""
-        return [thread.name for thread in self._threads]
 
 
 class DaemonExecutor(ThreadPoolExecutor):
